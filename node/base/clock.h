@@ -1,0 +1,16 @@
+/* Time. Everything asks here, so that tests can hold it still.
+ *
+ * Threads  any.
+ * Units    nanoseconds.
+ */
+#pragma once
+#include <stdint.h>
+
+uint64_t clock_ns(void);      /* monotonic; origin arbitrary */
+uint64_t clock_unix_ns(void); /* wall time, for messages and logs only, never for decisions */
+uint64_t clock_cpu_ns(void);  /* CPU time of this process, all threads */
+void clock_sleep_ns(uint64_t ns);
+
+/* Tests only: from now on clock_ns() returns `ns`, until clock_release(). */
+void clock_hold(uint64_t ns);
+void clock_release(void);

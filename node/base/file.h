@@ -1,0 +1,40 @@
+/* Files: mapped to read, written under a temporary name and renamed.
+ *
+ * Inputs are never slurped: a key may be larger than memory. "-" is standard input (read into memory, with a
+ * limit) and standard output. An output is proven writable before the work that fills it starts, and appears
+ * under its name whole or not at all.
+ *
+ * Threads  a handle belongs to one thread; mapped bytes may be read by any.
+ * Errors   E_IO with path and cause; E_LIMIT for standard input above its limit.
+ */
+#pragma once
+#include "node/base/bytes.h"
+
+struct file_map {
+    struct bytes bytes; /* lent from the map */
+    char *path;         /* owned */
+    void *base;         /* owned: mapping, or heap block when `heap` */
+    bool heap;
+    uint64_t inode, device, mtime_ns; /* identity, for caches keyed by file */
+};
+
+/* Maps `path` read-only. An empty file is E_FORMAT ("is empty"), a folder E_IO. On OK the caller owns *out. */
+FALLIBLE file_map_open(struct file_map *out, const char *path);
+void file_map_close(struct file_map *map);
+
+struct file_out; /* opaque */
+
+/* Creates the temporary file beside `path` and so checks that it can be written; "-" is standard output. */
+FALLIBLE file_out_open(struct file_out **out, const char *path);
+FALLIBLE file_out_write(struct file_out *f, struct bytes data);
+FALLIBLE file_out_commit(struct file_out *f); /* flush, fsync, rename over `path` */
+void file_out_close(struct file_out **f);     /* without commit: removes the temporary file */
+
+FALLIBLE file_read_all(struct bytes_mut *out, const char *path,
+                       size_t bytes_max);                     /* *out owned: mem_free(out->ptr) */
+FALLIBLE file_write_all(const char *path, struct bytes data); /* through file_out */
+FALLIBLE dir_make(const char *path);                          /* with parents; existing is fine */
+FALLIBLE
+dir_remove_tree(const char *path); /* only below a path made by dir_make_temp; follows no links */
+FALLIBLE dir_make_temp(char **out, const char *prefix); /* *out owned: mem_free */
+bool file_exists(const char *path);

@@ -1,0 +1,23 @@
+/* Growing text: how JSON and reports are put together before they are written.
+ *
+ * Threads  one at a time.
+ * Errors   sticky: after an allocation failure every call is a no-op and text_done() says E_LIMIT.
+ */
+#pragma once
+#include "node/base/bytes.h"
+
+struct text {
+    char *ptr; /* owned; NUL-terminated when len > 0 */
+    size_t len, cap;
+    bool failed;
+};
+
+void text_add(struct text *t, const char *s);
+void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_add_json_string(struct text *t,
+                          const char *s); /* with quotes, escaped; invalid UTF-8 becomes U+FFFD */
+FALLIBLE text_done(const struct text *t);
+static inline struct bytes text_bytes(const struct text *t) {
+    return (struct bytes){(const uint8_t *)t->ptr, t->len};
+}
+void text_free(struct text *t); /* for AUTO too */

@@ -1,0 +1,91 @@
+/* What a prover backend is: the operations of one Groth16 proof, in the order prove.c calls them.
+ *
+ * Two backends implement it, CPU and CUDA, with the same file names for the same operations. Given the same blinding
+ * both give bit-identical sums. An operation may return before its work is done (CUDA queues it); `sums` waits.
+ *
+ *   key_load ── once per key ──▶ slot_open ── once per job in flight ──▶ witness → evaluate → quotient → msm ×5 → sums
+ *
+ * Owner    backend_open's caller; keys and slots are closed before their backend.
+ * Threads  one thread drives a backend (the `device` thread); the backend has its own workers.
+ * Errors   E_DEVICE, E_DEVICE_LOST, E_LIMIT (does not fit), E_CANCELLED when the job's cancel flag was seen.
+ *          Nothing allocates after slot_open.
+ */
+#pragma once
+#include "node/groth16/plan.h"
+#include "node/key/key.h"
+#include "node/witness/witness.h"
+
+enum prove_step {
+    STEP_WITNESS,  /* scalars to where the backend computes */
+    STEP_EVALUATE, /* a = A·w, b = B·w */
+    STEP_QUOTIENT, /* six transforms: scalars of H */
+    STEP_MSM_A,
+    STEP_MSM_B1,
+    STEP_MSM_B2,
+    STEP_MSM_L,
+    STEP_MSM_H,
+    STEP_ASSEMBLE, /* blinding */
+    STEP_VERIFY,   /* the self-check */
+    STEP_COUNT
+};
+const char *prove_step_name(enum prove_step step); /* "msm_b2" */
+
+/* The five sums before blinding, affine. */
+struct sums {
+    struct g1 a, b1, l, h;
+    struct g2 b2;
+};
+
+struct step_times {
+    uint64_t ns[STEP_COUNT];
+};
+
+struct backend;
+struct backend_key;  /* a key where the backend computes */
+struct backend_slot; /* workspace of one job in flight under one key */
+
+/* Watched between and inside steps: set from any thread to end the job with E_CANCELLED; progress is read by `top`,
+ * the watchdog and progress bars. */
+struct job_watch {
+    _Atomic int cancel;
+    _Atomic int step;             /* enum prove_step */
+    _Atomic uint32_t permille;    /* of the whole proof */
+    _Atomic uint64_t progress_ns; /* clock_ns of the last sign of life */
+};
+
+struct backend_ops {
+    const char *name; /* "cpu", "cuda" */
+    void (*close)(struct backend *b);
+    FALLIBLE (*plan)(struct plan *out, struct backend *b, const struct key_shape *shape);
+    FALLIBLE (*key_load)
+    (struct backend_key **out, struct backend *b, struct key *key); /* refs the key */
+    void (*key_drop)(struct backend_key **key);
+    FALLIBLE (*slot_open)(struct backend_slot **out, struct backend_key *key);
+    void (*slot_close)(struct backend_slot **slot);
+
+    /* One job. `w` stays valid until sums returned. */
+    FALLIBLE (*witness)(struct backend_slot *s, const struct witness *w, struct job_watch *watch);
+    FALLIBLE (*evaluate)(struct backend_slot *s);
+    FALLIBLE (*quotient)(struct backend_slot *s);
+    FALLIBLE (*msm)(struct backend_slot *s, enum key_points which);
+    FALLIBLE (*sums)(struct sums *out, struct step_times *times, struct backend_slot *s);
+    /* Test only: the domain_size canonical H scalars of the last job. */
+    FALLIBLE (*h_scalars)(uint8_t *out, struct backend_slot *s);
+    /* Wipes what a job left behind. */
+    void (*wipe)(struct backend_slot *s);
+};
+
+struct backend {
+    const struct backend_ops *ops;
+    char device_name[96]; /* "cpu: 2 threads, ifma"; "cuda: NVIDIA H200 GPU-…" */
+};
+
+enum backend_kind { BACKEND_AUTO, BACKEND_CUDA, BACKEND_CPU };
+struct backend_options {
+    enum backend_kind kind;
+    unsigned threads_count;     /* CPU; 0 = all usable cores */
+    const char *cpu_tier;       /* "portable", "adx", "ifma"; NULL = best */
+    const char *device;         /* CUDA: index or UUID; NULL = first usable */
+    uint64_t device_memory_max; /* bytes; 0 = all */
+};
+void backend_close(struct backend **b);

@@ -1,0 +1,42 @@
+/* One proof: the operations of a backend in order, blinding, assembly, and the self-check.
+ *
+ * A wrong proof never leaves: groth16_prove verifies with the key's own verifying key before it returns OK.
+ *
+ * Threads  the one that drives the backend.
+ * Errors   those of the backend; E_SELFCHECK when the proof does not verify (witness or machine: the caller decides by
+ *          computing again elsewhere, see prove_settle).
+ * Source   Groth16, eprint 2016/260; assembly as snarkjs 0.7.6 groth16_prove.js.
+ */
+#pragma once
+#include "node/groth16/backend.h"
+#include "node/groth16/proof.h"
+#include "node/groth16/verify.h"
+
+struct blinding {
+    struct scalar r, s;
+};
+FALLIBLE blinding_random(struct blinding *out, const struct curve *c); /* from the OS */
+
+struct prove_result {
+    struct proof proof;
+    struct scalar *publics; /* owned: mem_free; public_count of them */
+    size_t publics_count;
+    struct step_times times;
+    uint64_t total_ns;
+    struct sums
+        sums; /* unblinded, for tests and for the salted digest of the self-check; wiped by done */
+};
+void prove_result_done(struct prove_result *r);
+
+FALLIBLE groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
+                       const struct key *key, const struct witness *w,
+                       const struct blinding *blinding, struct job_watch *watch);
+/* The same without the self-check: tests and the GPU bench only. */
+FALLIBLE groth16_prove_unchecked(struct prove_result *out, struct backend *b,
+                                 struct backend_slot *slot, const struct key *key,
+                                 const struct witness *w, const struct blinding *blinding,
+                                 struct job_watch *watch);
+
+/* After E_SELFCHECK: what a second computation elsewhere says. Digest = SHA-256(salt ‖ five sums). */
+FALLIBLE sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,
+                     const uint8_t salt[32]);

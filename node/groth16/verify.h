@@ -1,0 +1,24 @@
+/* Verification, one proof or many at once.
+ *
+ * e(-A, B) · e(IC_0 + Σ x_i·IC_{i+1}, γ) · e(C, δ) · e(α, β) = 1. The batch takes random 128-bit weights, folds what has
+ * the same second argument, and costs one Miller loop per proof plus three.
+ *
+ * Threads  any.
+ * Errors   E_UNSAT: does not verify (or a point of the proof is off the curve or outside the subgroup).
+ *          E_RANGE: wrong number of public signals, or one >= r. E_CURVE: proof and key on different curves.
+ * Source   Groth16, eprint 2016/260; batching by small exponents (Bellare, Garay, Rabin 1998).
+ */
+#pragma once
+#include "node/groth16/proof.h"
+#include "node/key/vkey.h"
+
+FALLIBLE groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
+                        const struct proof *proof);
+
+struct verify_item {
+    const struct proof *proof;
+    const struct scalar *publics; /* vk->public_count of them */
+};
+/* OK if all verify. E_UNSAT: at least one does not; *bad_idx is the first that fails on its own. */
+FALLIBLE groth16_verify_batch(size_t *bad_idx, const struct vkey *vk,
+                              const struct verify_item *items, size_t items_count);

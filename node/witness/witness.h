@@ -1,0 +1,34 @@
+/* Witness: the full assignment, canonical integers, entry 0 equal to one.
+ *
+ * From a .wtns file (mapped) or from memory (a decoded job). Every entry is checked to be below r once, at opening.
+ *
+ * Threads  const after opening.
+ * Errors   E_FORMAT, E_RANGE, E_CURVE with file, section, entry and cure.
+ * Secrets  values are never logged and never part of an error's detail; witness_close wipes what it owns.
+ */
+#pragma once
+#include "node/base/file.h"
+#include "node/curve/curve.h"
+#include "node/key/key.h"
+
+struct witness {
+    const struct curve *curve;
+    uint64_t count;
+    const uint8_t
+        *values; /* lent from map or owner: count · 32 bytes, little-endian, any alignment */
+    struct file_map map; /* owned when opened from a file */
+    uint8_t *owned;      /* owned when built in memory; NULL otherwise */
+};
+
+FALLIBLE witness_open(struct witness *out, const char *path);
+/* Takes over `values` (mem_alloc'd, count·32 bytes) on OK only. `name` is for errors. */
+FALLIBLE witness_from_values(struct witness *out, const struct curve *c, uint8_t *values,
+                             uint64_t count, const char *name);
+FALLIBLE witness_from_wtns_bytes(struct witness *out, struct bytes wtns,
+                                 const char *name); /* bytes stay the caller's */
+/* Curve equal, count equal: E_CURVE, E_RANGE with both numbers. */
+FALLIBLE witness_fits(const struct witness *w, const struct key_shape *shape, const char *key_name);
+void witness_close(struct witness *w);
+static inline void witness_get(struct scalar *out, const struct witness *w, uint64_t idx) {
+    __builtin_memcpy(out, w->values + 32 * idx, 32);
+}
