@@ -76,8 +76,9 @@ enum err err_prefix(enum err code, const char *format, ...) {
     va_start(args, format);
     int len = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (len >= 0 && (size_t)len < sizeof text) {
-        snprintf(text + len, sizeof text - (size_t)len, ": %s", slot);
+    if (len >= 0 && (size_t)len + 2 < sizeof text) {
+        size_t room = sizeof text - (size_t)len - 3; /* for ": " and the NUL */
+        snprintf(text + len, sizeof text - (size_t)len, ": %.*s", (int)room, slot);
     }
     memcpy(slot, text, sizeof slot);
     return code;
