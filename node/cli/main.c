@@ -1,0 +1,133 @@
+/* bellows: finds the command, parses its line, runs it, and turns its error into one sentence and an exit code.
+ *
+ * A command is one file cmd_*.c and one line in each of the two lists below. Names of two words ("key inspect") are
+ * tried before names of one.
+ */
+#include "node/base/version.h"
+#include "node/cli/args.h"
+#include "node/cli/commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    /* One proof on this machine. */
+    /* The fleet. */
+};
+
+enum { COMMAND_NAME_MAX = 64 };
+
+static const struct command *find_command(int *words_used, int argc, char **argv) {
+    char two_words[COMMAND_NAME_MAX];
+    snprintf(two_words, sizeof two_words, "%s %s", argv[0], argc > 1 ? argv[1] : "");
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (!strcmp(commands[i]->name, two_words)) {
+            *words_used = 2;
+            return commands[i];
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (!strcmp(commands[i]->name, argv[0])) {
+            *words_used = 1;
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+/* Commands whose first word is `word` ("key"): printed, counted. */
+static size_t print_family(const char *word) {
+    size_t len = strlen(word), count = 0;
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        if (!strncmp(commands[i]->name, word, len) && commands[i]->name[len] == ' ') {
+            printf("  bellows %-20s %s\n", commands[i]->name, commands[i]->sentence);
+            count++;
+        }
+    }
+    return count;
+}
+
+static void print_commands(void) {
+    puts("bellows: a fleet of Groth16 provers\n\nusage: bellows COMMAND [arguments] [options]\n");
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        printf("  %-20s %s\n", commands[i]->name, commands[i]->sentence);
+    }
+    puts("\n`bellows COMMAND --help` explains one; `bellows --version` says what was built.\n"
+         "Exit codes: 0 ok, 1 invalid, 2 usage or input, 3 device, 4 network or stopped, 5 "
+         "internal.");
+}
+
+static int unknown_command(int argc, char **argv) {
+    if (print_family(argv[0]) > 0) {
+        bool help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
+        if (!help) {
+            fprintf(stderr, "bellows %s: %s\n", argv[0],
+                    argc > 1 ? "unknown second word; see the list above"
+                             : "needs a second word; see the list above");
+        }
+        return help ? 0 : 2;
+    }
+    const char *names[COUNT_OF(commands)];
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        names[i] = commands[i]->name;
+    }
+    const char *near = nearest_name(argv[0], names, COUNT_OF(names));
+    fprintf(stderr, "bellows: unknown command \"%s\"; ", argv[0]);
+    if (near) {
+        fprintf(stderr, "did you mean `bellows %s`?\n", near);
+    } else {
+        fputs("`bellows --help` lists them\n", stderr);
+    }
+    return 2;
+}
+
+static int report(const struct command *command, enum err code) {
+    if (code != OK) {
+        fprintf(stderr, "bellows %s: %s\n", command->name, err_detail());
+    }
+    return err_exit_code(code);
+}
+
+static int run_command(const struct command *command, int argc, char **argv) {
+    AUTO(args_free) struct args *args = NULL;
+    bool help_wanted = false;
+    enum err code = args_parse(&args, &help_wanted, command, argc, argv);
+    if (help_wanted) {
+        args_print_help(command);
+        return 0;
+    }
+    if (code == OK) {
+        code = command->run(args);
+    }
+    if (code != OK && args && args_is_reported(args)) {
+        return err_exit_code(code);
+    }
+    return report(command, code);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE,
+           SIG_IGN); /* a closed pipe is an error of the write, not the end of the process */
+    if (argc < 2) {
+        print_commands();
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        print_commands();
+        return 0;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("bellows %s (%s)\n", BELLOWS_VERSION, BELLOWS_COMMIT);
+        return 0;
+    }
+    int words_used = 0;
+    const struct command *command = find_command(&words_used, argc - 1, argv + 1);
+    int exit_code = command ? run_command(command, argc - 1 - words_used, argv + 1 + words_used)
+                            : unknown_command(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 && exit_code == 0) {
+        fputs("bellows: standard output could not be written\n", stderr);
+        return err_exit_code(E_IO);
+    }
+    return exit_code;
+}

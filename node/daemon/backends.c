@@ -1,0 +1,71 @@
+/* The one place that knows both backends. Falling back is allowed to `auto` only, and only because the reason is handed
+ * to the caller, who prints it: a fleet that is twenty times slower with all lights green is the failure to avoid.
+ */
+#include "node/daemon/backends.h"
+#include "node/cpu/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef BELLOWS_CUDA
+#include "cuda/gpu.h"
+#else
+static enum err gpu_backend_open(struct backend **out, const struct backend_options *options) {
+    (void)out;
+    (void)options;
+    FAIL(E_DEVICE, "CUDA is not compiled into this build");
+}
+#endif
+
+bool backends_cuda_compiled(void) {
+#ifdef BELLOWS_CUDA
+    return true;
+#else
+    return false;
+#endif
+}
+
+enum err backends_kind(enum backend_kind *out, const char *name) {
+    static const char *const names[] = {
+        [BACKEND_AUTO] = "auto", [BACKEND_CUDA] = "cuda", [BACKEND_CPU] = "cpu"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (!strcmp(name, names[i])) {
+            *out = (enum backend_kind)i;
+            return OK;
+        }
+    }
+    FAIL(E_USAGE, "backend is \"%s\"; it is one of auto, cuda, cpu", name);
+}
+
+static void choose(struct backend_choice *choice, enum backend_kind kind, const struct backend *b,
+                   const char *reason) {
+    if (choice) {
+        choice->kind = kind;
+        snprintf(choice->why, sizeof choice->why, "%s%s", b->device_name, reason);
+    }
+}
+
+enum err backends_open(struct backend **out, struct backend_choice *choice,
+                       const struct backend_options *options) {
+    if (options->kind == BACKEND_CUDA) {
+        enum err code = gpu_backend_open(out, options);
+        if (code != OK) {
+            char cause[ERR_DETAIL_BYTES];
+            snprintf(cause, sizeof cause, "%.400s", err_detail());
+            FAIL(code, "%s; --backend cuda never falls back: use --backend cpu or auto", cause);
+        }
+        choose(choice, BACKEND_CUDA, *out, "");
+        return OK;
+    }
+    char reason[200] = "";
+    if (options->kind == BACKEND_AUTO) {
+        if (gpu_backend_open(out, options) == OK) {
+            choose(choice, BACKEND_CUDA, *out, " (auto)");
+            return OK;
+        }
+        snprintf(reason, sizeof reason, " (auto: %.180s)", err_detail());
+    }
+    TRY(cpu_backend_open(out, options));
+    choose(choice, BACKEND_CPU, *out, reason);
+    return OK;
+}

@@ -1,0 +1,26 @@
+/* Which backend proves: asked once at start, never changed silently.
+ *
+ *   auto   the first usable CUDA device, else the processor; the choice and its reason are in `why`, for one line on
+ *          standard error and for --json
+ *   cuda   a CUDA device or E_DEVICE (exit code 3) with the cure: never the processor instead
+ *   cpu    the processor
+ *
+ * Used by the command line and by lanes.
+ *
+ * Threads  any.
+ * Errors   those of the backends' own opening; E_DEVICE when cuda is asked for and is not compiled in or not usable.
+ */
+#pragma once
+#include "node/groth16/backend.h"
+
+struct backend_choice {
+    enum backend_kind kind; /* BACKEND_CUDA or BACKEND_CPU, never auto */
+    char why[256]; /* "cpu: 2 threads, ifma (auto: CUDA is not compiled into this build)" */
+};
+
+bool backends_cuda_compiled(void); /* false: --version says "cpu only" */
+/* "auto", "cuda", "cpu". */
+FALLIBLE backends_kind(enum backend_kind *out, const char *name);
+/* On OK *out is the caller's: backend_close. `choice` may be NULL. */
+FALLIBLE backends_open(struct backend **out, struct backend_choice *choice,
+                       const struct backend_options *options);
