@@ -1,0 +1,208 @@
+/* cJSON builds the tree; what it tolerates beyond the standard (a byte-order mark, text after the value, a member given
+ * twice) is refused here. A point's third coordinate is read only to be refused: JavaScript peers accept any projective
+ * triple there, which gives one proof many spellings. All-zero coordinates are infinity in our layout, so (0, 0, "1"),
+ * a point off the curve, is caught before it can turn into one.
+ */
+#include "node/curve/json.h"
+#include "node/curve/encode.h"
+
+#include <string.h>
+
+static enum err check_members(const cJSON *value) {
+    if (!cJSON_IsObject(value)) {
+        return OK;
+    }
+    size_t count = 0;
+    for (const cJSON *m = value->child; m; m = m->next) {
+        REQUIRE(++count <= JSON_FIELDS_MAX, E_FORMAT, "more than %d fields in one object",
+                JSON_FIELDS_MAX);
+        for (const cJSON *earlier = value->child; earlier != m; earlier = earlier->next) {
+            REQUIRE(strcmp(earlier->string, m->string) != 0, E_FORMAT,
+                    "field \"%.64s\" is there twice", m->string);
+        }
+    }
+    return OK;
+}
+
+void json_free(cJSON **json) {
+    cJSON_Delete(*json);
+    *json = NULL;
+}
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static enum err parse(cJSON **out, struct bytes json) {
+    const char *text = (const char *)json.ptr, *end = NULL;
+    REQUIRE(json.len > 0, E_FORMAT, "is empty; JSON was expected");
+    REQUIRE(json.ptr[0] != 0xef, E_FORMAT, "starts with a byte-order mark; save it without one");
+    AUTO(json_free) cJSON *tree = cJSON_ParseWithLengthOpts(text, json.len, &end, false);
+    REQUIRE(tree, E_FORMAT, "is not JSON: byte %zu of %zu makes no sense",
+            end ? (size_t)(end - text) : 0, json.len);
+    size_t at = (size_t)(end - text);
+    while (at < json.len && is_space(text[at])) {
+        at++;
+    }
+    REQUIRE(at == json.len, E_FORMAT, "has text after the JSON value, at byte %zu of %zu", at,
+            json.len);
+    TRY(check_members(tree));
+    *out = TAKE(tree);
+    return OK;
+}
+
+enum err json_parse(cJSON **out, struct bytes json, const char *name) {
+    enum err code = parse(out, json);
+    return code == OK ? OK : err_prefix(code, "%s", name);
+}
+
+enum err json_member(const cJSON **out, const cJSON *object, const char *field) {
+    REQUIRE(cJSON_IsObject(object), E_FORMAT, "is not a JSON object with a field \"%s\"", field);
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, field);
+    REQUIRE(member, E_FORMAT, "field \"%s\" is missing", field);
+    *out = member;
+    return OK;
+}
+
+enum err json_text_member(const char **out, const cJSON *object, const char *field) {
+    const cJSON *member = NULL;
+    TRY(json_member(&member, object, field));
+    REQUIRE(cJSON_IsString(member), E_FORMAT, "field \"%s\" is not a text", field);
+    *out = member->valuestring;
+    return OK;
+}
+
+/* The `count` strings of a JSON array of exactly that many. */
+static enum err read_texts(const char **out, size_t count, const cJSON *array, const char *field) {
+    REQUIRE(cJSON_IsArray(array), E_FORMAT, "%s is not a list", field);
+    size_t found = 0;
+    for (const cJSON *e = array->child; e; e = e->next, found++) {
+        if (found < count) {
+            REQUIRE(cJSON_IsString(e), E_FORMAT, "%s: entry %zu is not a decimal number in quotes",
+                    field, found);
+            out[found] = e->valuestring;
+        }
+    }
+    REQUIRE(found == count, E_FORMAT, "%s has %zu entries; %zu are expected", field, found, count);
+    return OK;
+}
+
+static enum err read_coordinate(uint64_t *out, const struct curve *c, const char *digits,
+                                const char *field) {
+    enum err code = fp_from_decimal(out, c, digits);
+    return code == OK ? OK : err_prefix(code, "%s", field);
+}
+
+static enum err off_curve(const struct curve *c, const char *field) {
+    FAIL(E_CURVE, "%s is not a point of the curve %s", field, c->snarkjs_name);
+}
+
+enum err json_g1_read(struct g1 *out, const struct curve *c, const cJSON *value,
+                      const char *field) {
+    const char *t[3];
+    TRY(read_texts(t, 3, value, field));
+    struct g1 p = {{0}};
+    if (!strcmp(t[0], "0") && !strcmp(t[1], "1") && !strcmp(t[2], "0")) {
+        *out = p;
+        return OK;
+    }
+    REQUIRE(
+        !strcmp(t[2], "1"), E_FORMAT,
+        "%s: the third coordinate is \"%.32s\"; \"1\" is expected (infinity is \"0\",\"1\",\"0\")",
+        field, t[2]);
+    size_t limbs = c->fp_bytes / 8, bad_idx = 0;
+    TRY(read_coordinate(p.w, c, t[0], field));
+    TRY(read_coordinate(p.w + limbs, c, t[1], field));
+    if (g1_is_infinity(&p) || c->g1_check(&bad_idx, (const uint8_t *)p.w, 1, false) != OK) {
+        return off_curve(c, field);
+    }
+    *out = p;
+    return OK;
+}
+
+enum err json_g2_read(struct g2 *out, const struct curve *c, const cJSON *value,
+                      const char *field) {
+    REQUIRE(cJSON_IsArray(value) && cJSON_GetArraySize(value) == 3, E_FORMAT,
+            "%s is not a list of 3 pairs", field);
+    const char *t[3][2];
+    for (int i = 0; i < 3; i++) {
+        TRY(read_texts(t[i], 2, cJSON_GetArrayItem(value, i), field));
+    }
+    struct g2 p = {{0}};
+    if (!strcmp(t[2][0], "0") && !strcmp(t[2][1], "0")) {
+        REQUIRE(!strcmp(t[0][0], "0") && !strcmp(t[0][1], "0") && !strcmp(t[1][0], "1") &&
+                    !strcmp(t[1][1], "0"),
+                E_FORMAT, "%s: infinity is written (\"0\",\"0\"), (\"1\",\"0\"), (\"0\",\"0\")",
+                field);
+        *out = p;
+        return OK;
+    }
+    REQUIRE(!strcmp(t[2][0], "1") && !strcmp(t[2][1], "0"), E_FORMAT,
+            "%s: the third coordinate is (\"%.32s\",\"%.32s\"); (\"1\",\"0\") is expected", field,
+            t[2][0], t[2][1]);
+    size_t limbs = c->fp_bytes / 8, bad_idx = 0;
+    for (size_t i = 0; i < 4; i++) {
+        TRY(read_coordinate(p.w + i * limbs, c, t[i / 2][i % 2], field));
+    }
+    if (g2_is_infinity(&p) || c->g2_check(&bad_idx, (const uint8_t *)p.w, 1, false) != OK) {
+        return off_curve(c, field);
+    }
+    *out = p;
+    return OK;
+}
+
+static void new_line(struct text *out, unsigned depth) {
+    text_addf(out, "\n%*s", (int)depth, "");
+}
+
+static void add_coordinate(struct text *out, const struct curve *c, const uint64_t *mont) {
+    char digits[FP_DECIMAL_MAX];
+    fp_to_decimal(digits, c, mont);
+    text_addf(out, "\"%s\"", digits);
+}
+
+void json_g1_write(struct text *out, const struct curve *c, const struct g1 *p, unsigned depth) {
+    bool infinity = g1_is_infinity(p);
+    text_add(out, "[");
+    for (size_t i = 0; i < 2; i++) {
+        new_line(out, depth + 1);
+        if (infinity) {
+            text_add(out, i == 0 ? "\"0\"" : "\"1\"");
+        } else {
+            add_coordinate(out, c, p->w + i * (c->fp_bytes / 8));
+        }
+        text_add(out, ",");
+    }
+    new_line(out, depth + 1);
+    text_add(out, infinity ? "\"0\"" : "\"1\"");
+    new_line(out, depth);
+    text_add(out, "]");
+}
+
+void json_g2_write(struct text *out, const struct curve *c, const struct g2 *p, unsigned depth) {
+    static const char *const at_infinity[6] = {"0", "0", "1", "0", "0", "0"};
+    static const char *const third[2] = {"1", "0"};
+    bool infinity = g2_is_infinity(p);
+    text_add(out, "[");
+    for (size_t i = 0; i < 6; i++) {
+        if (i % 2 == 0) {
+            new_line(out, depth + 1);
+            text_add(out, "[");
+        }
+        new_line(out, depth + 2);
+        if (infinity) {
+            text_addf(out, "\"%s\"", at_infinity[i]);
+        } else if (i >= 4) {
+            text_addf(out, "\"%s\"", third[i - 4]);
+        } else {
+            add_coordinate(out, c, p->w + i * (c->fp_bytes / 8));
+        }
+        text_add(out, i % 2 == 0 ? "," : "");
+        if (i % 2 == 1) {
+            new_line(out, depth + 1);
+            text_add(out, i < 5 ? "]," : "]");
+        }
+    }
+    new_line(out, depth);
+    text_add(out, "]");
+}
