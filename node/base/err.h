@@ -87,11 +87,18 @@ enum err fault_raise(const struct fault *f); /* the other way, on the receiving 
             return try_err_;                                                                       \
         }                                                                                          \
     } while (0)
-#define FAIL(code, ...) return err_set((code), __VA_ARGS__)
+/* `code` is evaluated twice: the compiler then sees a constant that is not OK, and does not warn about outputs that are
+ * only set on OK. */
+#define FAIL(code, ...)                                                                            \
+    do {                                                                                           \
+        (void)err_set((code), __VA_ARGS__);                                                        \
+        return (code);                                                                             \
+    } while (0)
 #define REQUIRE(cond, code, ...)                                                                   \
     do {                                                                                           \
         if (__builtin_expect(!(cond), 0)) {                                                        \
-            return err_set((code), __VA_ARGS__);                                                   \
+            (void)err_set((code), __VA_ARGS__);                                                    \
+            return (code);                                                                         \
         }                                                                                          \
     } while (0)
 /* A later error in cleanup, when the first one is the one reported. */

@@ -2,13 +2,15 @@
  *
  * Inputs are never slurped: a key may be larger than memory. "-" is standard input (read into memory, with a
  * limit) and standard output. An output is proven writable before the work that fills it starts, and appears
- * under its name whole or not at all.
+ * under its name whole or not at all, also when the process is killed; links are followed, modes are kept.
  *
  * Threads  a handle belongs to one thread; mapped bytes may be read by any.
  * Errors   E_IO with path and cause; E_LIMIT for standard input above its limit.
  */
 #pragma once
 #include "node/base/bytes.h"
+
+enum { FILE_STREAM_BYTES_MAX = 1 << 30 }; /* standard input and pipes, which cannot be mapped */
 
 struct file_map {
     struct bytes bytes; /* lent from the map */
@@ -18,7 +20,9 @@ struct file_map {
     uint64_t inode, device, mtime_ns; /* identity, for caches keyed by file */
 };
 
-/* Maps `path` read-only. An empty file is E_FORMAT ("is empty"), a folder E_IO. On OK the caller owns *out. */
+/* Maps `path` read-only; what cannot be mapped is read, up to FILE_STREAM_BYTES_MAX. An empty file is E_FORMAT ("is
+ * empty"), a folder E_IO. On OK the caller owns *out. A file that another process cuts while it is mapped ends this
+ * one with SIGBUS: files are replaced by renaming, never rewritten in place. */
 FALLIBLE file_map_open(struct file_map *out, const char *path);
 void file_map_close(struct file_map *map);
 
@@ -36,5 +40,6 @@ FALLIBLE file_write_all(const char *path, struct bytes data); /* through file_ou
 FALLIBLE dir_make(const char *path);                          /* with parents; existing is fine */
 FALLIBLE
 dir_remove_tree(const char *path); /* only below a path made by dir_make_temp; follows no links */
-FALLIBLE dir_make_temp(char **out, const char *prefix); /* *out owned: mem_free */
+/* Makes PREFIX.random in $TMPDIR, or where the prefix says when it holds a slash. *out owned: mem_free */
+FALLIBLE dir_make_temp(char **out, const char *prefix);
 bool file_exists(const char *path);

@@ -13,6 +13,7 @@ struct text {
 };
 
 void text_add(struct text *t, const char *s);
+void text_add_bytes(struct text *t, struct bytes s); /* as they are */
 void text_addf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_json_string(struct text *t,
                           const char *s); /* with quotes, escaped; invalid UTF-8 becomes U+FFFD */

@@ -1,0 +1,140 @@
+/* Every block of the heap passes here, is counted, and can be made to fail.
+ *
+ * mimalloc keeps threads from contending and returns large blocks aligned. The C library's heap takes its place
+ * under sanitizers, which cannot see inside mimalloc. Blocks are aligned to a cache line, because field elements and
+ * vector loads live in them.
+ */
+#include "node/base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef BELLOWS_MIMALLOC
+#include <mimalloc.h>
+#endif
+
+enum { ALIGN_BYTES = 64 };
+
+static atomic_long blocks_live;
+static atomic_long fail_in =
+    -1; /* [atomic] allocations that still succeed; negative: injection is off */
+
+void mem_fail_after(long n) {
+    atomic_store(&fail_in, n);
+}
+
+long mem_live_blocks(void) {
+    return atomic_load(&blocks_live);
+}
+
+static bool injected(void) {
+    if (__builtin_expect(atomic_load_explicit(&fail_in, memory_order_relaxed) < 0, 1)) {
+        return false;
+    }
+    return atomic_fetch_sub(&fail_in, 1) == 0;
+}
+
+static void *counted(void *block) {
+    if (block) {
+        atomic_fetch_add_explicit(&blocks_live, 1, memory_order_relaxed);
+    }
+    return block;
+}
+
+/* The three calls of whichever heap it is. */
+static void *heap_alloc(size_t bytes) {
+#ifdef BELLOWS_MIMALLOC
+    return mi_malloc_aligned(bytes, ALIGN_BYTES);
+#else
+    void *block;
+    return posix_memalign(&block, ALIGN_BYTES, bytes) ? NULL : block;
+#endif
+}
+
+static void *heap_grow(void *old, size_t bytes) {
+#ifdef BELLOWS_MIMALLOC
+    return mi_realloc_aligned(old, bytes, ALIGN_BYTES);
+#else
+    return realloc(old, bytes);
+#endif
+}
+
+static void heap_free(void *block) {
+#ifdef BELLOWS_MIMALLOC
+    mi_free(block);
+#else
+    free(block);
+#endif
+}
+
+void *mem_alloc(size_t bytes) {
+    if (injected() || bytes > PTRDIFF_MAX) {
+        return NULL;
+    }
+    return counted(heap_alloc(bytes ? bytes : 1));
+}
+
+void *mem_zero_alloc(size_t count, size_t size) {
+    size_t bytes;
+    if (injected() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX) {
+        return NULL;
+    }
+    bytes = bytes ? bytes : 1;
+#ifdef BELLOWS_MIMALLOC
+    return counted(mi_zalloc_aligned(bytes, ALIGN_BYTES));
+#else
+    void *block = heap_alloc(bytes);
+    return counted(block ? memset(block, 0, bytes) : NULL);
+#endif
+}
+
+void *mem_grow(void *old, size_t bytes) {
+    if (!old) {
+        return mem_alloc(bytes);
+    }
+    if (injected() || bytes > PTRDIFF_MAX) {
+        return NULL;
+    }
+    return heap_grow(old, bytes ? bytes : 1);
+}
+
+char *mem_strdup(const char *s) {
+    size_t bytes = strlen(s) + 1;
+    char *copy = mem_alloc(bytes);
+    return copy ? memcpy(copy, s, bytes) : NULL;
+}
+
+void mem_free(void *ptr) {
+    if (ptr) {
+        atomic_fetch_sub_explicit(&blocks_live, 1, memory_order_relaxed);
+        heap_free(ptr);
+    }
+}
+
+void mem_free_ptr(void *address_of_pointer) {
+    void *ptr;
+    memcpy(&ptr, address_of_pointer, sizeof ptr);
+    mem_free(ptr);
+    memset(address_of_pointer, 0, sizeof ptr);
+}
+
+enum err mem_new(void *out, size_t count, size_t size) {
+    void *block = mem_zero_alloc(count, size);
+    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes", count, size);
+    memcpy(out, &block, sizeof block);
+    return OK;
+}
+
+enum err mem_new_raw(void *out, size_t count, size_t size) {
+    size_t bytes;
+    void *block = __builtin_mul_overflow(count, size, &bytes) ? NULL : mem_alloc(bytes);
+    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes", count, size);
+    memcpy(out, &block, sizeof block);
+    return OK;
+}
+
+void mem_wipe(void *ptr, size_t len) {
+    if (len > 0) {
+        explicit_bzero(ptr, len);
+    }
+}
