@@ -1,0 +1,53 @@
+/* Bodies: a whole witness into frames and back, in one call each way or chunk by chunk.
+ *
+ * Threads  a writer or reader belongs to one thread.
+ * Errors   those of frame.h; E_FORMAT when count, order, length or SHA-256 differ from the descriptor.
+ * Secrets  the reader's destination holds the witness: its owner wipes it.
+ */
+#pragma once
+#include "node/base/hash.h"
+#include "proto/job.h"
+
+/* --- Writing --- */
+
+/* What a writer learnt, for the descriptor's Body. */
+struct body_summary {
+    struct frame_layout layout;
+    uint64_t wire_bytes;
+    struct sha256 sha256;
+};
+/* Gets each encoded frame, in order; `frame` is lent for the call. */
+typedef enum err body_sink(void *ctx, struct bytes frame);
+
+/* Encodes all sections; sections[i].raw_bytes long at data[i]. Memory: two frames. */
+FALLIBLE body_write(struct body_summary *out, const struct frame_layout *layout,
+                    const struct bytes *data, body_sink *sink, void *sink_ctx);
+/* The layout of one witness of values_count scalars, WITNESS_RAW. */
+FALLIBLE body_layout_of_witness(struct frame_layout *out, uint64_t values_count);
+/* Encodes into one block if it stays within bytes_max, for an inline body: *out is the caller's (mem_free); out->ptr is NULL
+ * when it would not fit. */
+FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
+                           const struct frame_layout *layout, const struct bytes *data,
+                           size_t bytes_max);
+/* A Body message for the descriptor, all of it one block: mem_free. `inline_frames` is lent to it (NULL ptr: none);
+ * bucket, name and nuid are lent too (NULL for an inline body). */
+struct body_place {
+    struct bytes inline_frames;
+    const char *bucket, *name, *nuid;
+};
+FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summary,
+                       struct body_place place);
+
+/* --- Reading --- */
+
+struct body_reader; /* opaque */
+/* dest[i] is the final place of section i, exactly its raw_bytes long; lent until body_reader_free. */
+FALLIBLE body_reader_new(struct body_reader **out, const Bellows__V1__Body *body,
+                         const struct bytes_mut *dest, size_t dest_count, uint64_t raw_bytes_max);
+void body_reader_free(struct body_reader **reader);
+FALLIBLE body_reader_add(struct body_reader *reader,
+                         struct bytes chunk); /* chunks in order, any size */
+/* After the last: every frame was there, once, in order; length and SHA-256 are the descriptor's. */
+FALLIBLE body_reader_end(struct body_reader *reader);
+FALLIBLE body_read_inline(const Bellows__V1__Body *body, const struct bytes_mut *dest,
+                          size_t dest_count, uint64_t raw_bytes_max);
