@@ -57,7 +57,7 @@ struct backend_ops {
     const char *name; /* "cpu", "cuda" */
     void (*close)(struct backend *b);
     FALLIBLE (*plan)(struct plan *out, struct backend *b, const struct key_shape *shape);
-    FALLIBLE (*key_load)
+    FALLIBLE(*key_load)
     (struct backend_key **out, struct backend *b, struct key *key); /* refs the key */
     void (*key_drop)(struct backend_key **key);
     FALLIBLE (*slot_open)(struct backend_slot **out, struct backend_key *key);

@@ -28,6 +28,7 @@ struct prove_result {
 };
 void prove_result_done(struct prove_result *r);
 
+/* On E_SELFCHECK out->sums alone is filled, for prove_settle or for a digest sent elsewhere. */
 FALLIBLE groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                        const struct key *key, const struct witness *w,
                        const struct blinding *blinding, struct job_watch *watch);
@@ -40,3 +41,7 @@ FALLIBLE groth16_prove_unchecked(struct prove_result *out, struct backend *b,
 /* After E_SELFCHECK: what a second computation elsewhere says. Digest = SHA-256(salt ‖ five sums). */
 FALLIBLE sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,
                      const uint8_t salt[32]);
+/* The second computation on `b` (the same device when there is no other) and the verdict, never OK: E_UNSAT when it gives
+ * the `first` sums again, E_DEVICE when not; or the error that stopped it. */
+FALLIBLE prove_settle(const struct sums *first, struct backend *b, struct backend_slot *slot,
+                      const struct key *key, const struct witness *w, struct job_watch *watch);

@@ -1,0 +1,216 @@
+/* One proof, from witness to a proof that verifies.
+ *
+ *   sums     A = Σ w_i·A_i   B1 = Σ w_i·B1_i   B2 = Σ w_i·B2_i   L = Σ w_i·L_i (private wires)   H = Σ h_j·H_j
+ *   pi_a   = A + α + r·δ
+ *   pi_b   = B2 + β + s·δ                 and the same in G1:  b = B1 + β + s·δ
+ *   pi_c   = L + H + s·pi_a + r·b - r·s·δ
+ *
+ * The assembly does not know how H was computed: keys with H in powers and in the coset's Lagrange basis go the same way.
+ *
+ * A proof that does not verify has two possible causes. The witness may not satisfy the circuit: a zkey holds no C matrix,
+ * so nothing earlier can tell. Or the machine computed wrongly. Computing again tells them apart: the five unblinded sums
+ * are a function of key and witness alone, so equal digests mean that the witness is at fault. The digest is salted, as the
+ * sums of a small witness could be found by trying.
+ */
+#include "node/groth16/prove.h"
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/base/rng.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Where the bar stands when a step begins; the shares of a bit-mixed circuit on a processor. */
+static const uint32_t step_permille[STEP_COUNT] = {
+    [STEP_WITNESS] = 0,    [STEP_EVALUATE] = 10, [STEP_QUOTIENT] = 40, [STEP_MSM_A] = 200,
+    [STEP_MSM_B1] = 330,   [STEP_MSM_B2] = 430,  [STEP_MSM_L] = 700,   [STEP_MSM_H] = 820,
+    [STEP_ASSEMBLE] = 980, [STEP_VERIFY] = 985,
+};
+
+enum err blinding_random(struct blinding *out, const struct curve *c) {
+    struct blinding b;
+    TRY(scalar_random(&b.r, c));
+    TRY(scalar_random(&b.s, c));
+    *out = b;
+    mem_wipe(&b, sizeof b);
+    return OK;
+}
+
+void prove_result_done(struct prove_result *r) {
+    mem_free(r->publics);
+    mem_wipe(r, sizeof *r);
+}
+
+static enum err begin_step(struct job_watch *watch, enum prove_step step) {
+    atomic_store_explicit(&watch->step, (int)step, memory_order_relaxed);
+    atomic_store_explicit(&watch->permille, step_permille[step], memory_order_relaxed);
+    atomic_store_explicit(&watch->progress_ns, clock_ns(), memory_order_relaxed);
+    REQUIRE(!atomic_load_explicit(&watch->cancel, memory_order_relaxed), E_CANCELLED,
+            "cancelled before step %s", prove_step_name(step));
+    return OK;
+}
+
+static enum err run_backend(struct sums *out, struct step_times *times, struct backend *b,
+                            struct backend_slot *slot, const struct witness *w,
+                            struct job_watch *watch) {
+    static const struct {
+        enum prove_step step;
+        enum key_points points;
+    } msms[] = {
+        {STEP_MSM_A, KEY_A}, {STEP_MSM_B1, KEY_B1}, {STEP_MSM_B2, KEY_B2},
+        {STEP_MSM_L, KEY_L}, {STEP_MSM_H, KEY_H},
+    };
+    TRY(begin_step(watch, STEP_WITNESS));
+    TRY(b->ops->witness(slot, w, watch));
+    TRY(begin_step(watch, STEP_EVALUATE));
+    TRY(b->ops->evaluate(slot));
+    TRY(begin_step(watch, STEP_QUOTIENT));
+    TRY(b->ops->quotient(slot));
+    for (size_t i = 0; i < COUNT_OF(msms); i++) {
+        TRY(begin_step(watch, msms[i].step));
+        TRY(b->ops->msm(slot, msms[i].points));
+    }
+    return b->ops->sums(out, times, slot);
+}
+
+/* The five sums of one job; whatever happened, nothing of it stays in the slot. */
+static enum err compute_sums(struct sums *out, struct step_times *times, struct backend *b,
+                             struct backend_slot *slot, const struct key *key,
+                             const struct witness *w, struct job_watch *watch) {
+    TRY(witness_fits(w, key_shape(key), key_path(key)));
+    enum err code = run_backend(out, times, b, slot, w, watch);
+    b->ops->wipe(slot);
+    return code;
+}
+
+static void assemble(struct proof *out, const struct vkey *vk, const struct sums *sums,
+                     const struct blinding *blinding) {
+    const struct curve *c = vk->curve;
+    struct g1 t, b1;
+    struct g2 t2;
+    struct scalar rs;
+    out->curve = c;
+    c->g1_mul(&t, &vk->delta1, &blinding->r);
+    c->g1_add(&t, &t, &vk->alpha1);
+    c->g1_add(&out->a, &t, &sums->a);
+
+    c->g2_mul(&t2, &vk->delta2, &blinding->s);
+    c->g2_add(&t2, &t2, &vk->beta2);
+    c->g2_add(&out->b, &t2, &sums->b2);
+
+    c->g1_mul(&t, &vk->delta1, &blinding->s);
+    c->g1_add(&t, &t, &vk->beta1);
+    c->g1_add(&b1, &t, &sums->b1);
+
+    c->g1_add(&out->c, &sums->l, &sums->h);
+    c->g1_mul(&t, &out->a, &blinding->s);
+    c->g1_add(&out->c, &out->c, &t);
+    c->g1_mul(&t, &b1, &blinding->r);
+    c->g1_add(&out->c, &out->c, &t);
+    c->scalar_mul(&rs, &blinding->r, &blinding->s);
+    c->g1_mul(&t, &vk->delta1, &rs);
+    c->g1_neg(&t, &t);
+    c->g1_add(&out->c, &out->c, &t);
+    mem_wipe(&t, sizeof t);
+    mem_wipe(&t2, sizeof t2);
+    mem_wipe(&b1, sizeof b1);
+    mem_wipe(&rs, sizeof rs);
+}
+
+static enum err copy_publics(struct prove_result *out, const struct key *key,
+                             const struct witness *w) {
+    size_t count = key_vkey(key)->public_count;
+    TRY(mem_new(&out->publics, count + 1, sizeof *out->publics)); /* never of no bytes */
+    out->publics_count = count;
+    for (size_t i = 0; i < count; i++) {
+        witness_get(&out->publics[i], w, 1 + i);
+    }
+    return OK;
+}
+
+static enum err prove_into(struct prove_result *out, struct backend *b, struct backend_slot *slot,
+                           const struct key *key, const struct witness *w,
+                           const struct blinding *blinding, struct job_watch *watch) {
+    uint64_t start_ns = clock_ns();
+    TRY(compute_sums(&out->sums, &out->times, b, slot, key, w, watch));
+    TRY(begin_step(watch, STEP_ASSEMBLE));
+    uint64_t assemble_ns = clock_ns();
+    assemble(&out->proof, key_vkey(key), &out->sums, blinding);
+    TRY(copy_publics(out, key, w));
+    uint64_t end_ns = clock_ns();
+    out->times.ns[STEP_ASSEMBLE] = end_ns - assemble_ns;
+    out->total_ns = end_ns - start_ns;
+    return OK;
+}
+
+enum err groth16_prove_unchecked(struct prove_result *out, struct backend *b,
+                                 struct backend_slot *slot, const struct key *key,
+                                 const struct witness *w, const struct blinding *blinding,
+                                 struct job_watch *watch) {
+    AUTO(prove_result_done) struct prove_result result = {0};
+    TRY(prove_into(&result, b, slot, key, w, blinding, watch));
+    *out = result;
+    result.publics = NULL;
+    return OK;
+}
+
+enum err groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
+                       const struct key *key, const struct witness *w,
+                       const struct blinding *blinding, struct job_watch *watch) {
+    AUTO(prove_result_done) struct prove_result result = {0};
+    TRY(prove_into(&result, b, slot, key, w, blinding, watch));
+    TRY(begin_step(watch, STEP_VERIFY));
+    uint64_t verify_ns = clock_ns();
+    enum err code =
+        groth16_verify(key_vkey(key), result.publics, result.publics_count, &result.proof);
+    result.times.ns[STEP_VERIFY] = clock_ns() - verify_ns;
+    result.total_ns += result.times.ns[STEP_VERIFY];
+    if (code == E_UNSAT) {
+        out->sums = result.sums;
+        FAIL(E_SELFCHECK, "the new proof does not verify under its own key");
+    }
+    TRY(code);
+    *out = result;
+    result.publics = NULL;
+    atomic_store_explicit(&watch->permille, 1000, memory_order_relaxed);
+    return OK;
+}
+
+enum err sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,
+                     const uint8_t salt[32]) {
+    uint8_t packed[32 + 4 * G1_BYTES_MAX + G2_BYTES_MAX];
+    const struct g1 *const in_g1[] = {&s->a, &s->b1, &s->l, &s->h};
+    size_t at = 32;
+    memcpy(packed, salt, 32);
+    for (size_t i = 0; i < COUNT_OF(in_g1); i++, at += c->g1_bytes) {
+        g1_store(packed + at, c, in_g1[i]);
+    }
+    g2_store(packed + at, c, &s->b2);
+    at += c->g2_bytes;
+    enum err code = sha256_of(out, bytes_of(packed, at));
+    mem_wipe(packed, sizeof packed);
+    return code;
+}
+
+enum err prove_settle(const struct sums *first, struct backend *b, struct backend_slot *slot,
+                      const struct key *key, const struct witness *w, struct job_watch *watch) {
+    struct sums second;
+    struct step_times times = {{0}};
+    uint8_t salt[32];
+    struct sha256 digests[2];
+    TRY(rng_os(salt, sizeof salt));
+    TRY(compute_sums(&second, &times, b, slot, key, w, watch));
+    enum err code = sums_digest(&digests[0], key_curve(key), first, salt);
+    if (code == OK) {
+        code = sums_digest(&digests[1], key_curve(key), &second, salt);
+    }
+    mem_wipe(&second, sizeof second);
+    TRY(code);
+    REQUIRE(memcmp(&digests[0], &digests[1], sizeof digests[0]) == 0, E_DEVICE,
+            "two computations of one job differ on %s: the machine computes wrongly (memory? "
+            "overclocking?)",
+            b->device_name);
+    FAIL(E_UNSAT,
+         "the witness does not satisfy the circuit of this key; `snarkjs wtns check` with the "
+         "circuit's .r1cs names the constraint");
+}
