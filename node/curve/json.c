@@ -1,91 +1,11 @@
-/* cJSON builds the tree; what it tolerates beyond the standard (a byte-order mark, text after the value, a member given
- * twice) is refused here. A point's third coordinate is read only to be refused: JavaScript peers accept any projective
- * triple there, which gives one proof many spellings. All-zero coordinates are infinity in our layout, so (0, 0, "1"),
- * a point off the curve, is caught before it can turn into one.
+/* A point's third coordinate is read only to be refused: JavaScript peers accept any projective triple there, which
+ * gives one proof many spellings. All-zero coordinates are infinity in our layout, so (0, 0, "1"), a point off the
+ * curve, is caught before it can turn into one.
  */
 #include "node/curve/json.h"
 #include "node/curve/encode.h"
 
 #include <string.h>
-
-static enum err check_members(const cJSON *value) {
-    if (!cJSON_IsObject(value)) {
-        return OK;
-    }
-    size_t count = 0;
-    for (const cJSON *m = value->child; m; m = m->next) {
-        REQUIRE(++count <= JSON_FIELDS_MAX, E_FORMAT, "more than %d fields in one object",
-                JSON_FIELDS_MAX);
-        for (const cJSON *earlier = value->child; earlier != m; earlier = earlier->next) {
-            REQUIRE(strcmp(earlier->string, m->string) != 0, E_FORMAT,
-                    "field \"%.64s\" is there twice", m->string);
-        }
-    }
-    return OK;
-}
-
-void json_free(cJSON **json) {
-    cJSON_Delete(*json);
-    *json = NULL;
-}
-
-static bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static enum err parse(cJSON **out, struct bytes json) {
-    const char *text = (const char *)json.ptr, *end = NULL;
-    REQUIRE(json.len > 0, E_FORMAT, "is empty; JSON was expected");
-    REQUIRE(json.ptr[0] != 0xef, E_FORMAT, "starts with a byte-order mark; save it without one");
-    AUTO(json_free) cJSON *tree = cJSON_ParseWithLengthOpts(text, json.len, &end, false);
-    REQUIRE(tree, E_FORMAT, "is not JSON: byte %zu of %zu makes no sense",
-            end ? (size_t)(end - text) : 0, json.len);
-    size_t at = (size_t)(end - text);
-    while (at < json.len && is_space(text[at])) {
-        at++;
-    }
-    REQUIRE(at == json.len, E_FORMAT, "has text after the JSON value, at byte %zu of %zu", at,
-            json.len);
-    TRY(check_members(tree));
-    *out = TAKE(tree);
-    return OK;
-}
-
-enum err json_parse(cJSON **out, struct bytes json, const char *name) {
-    enum err code = parse(out, json);
-    return code == OK ? OK : err_prefix(code, "%s", name);
-}
-
-enum err json_member(const cJSON **out, const cJSON *object, const char *field) {
-    REQUIRE(cJSON_IsObject(object), E_FORMAT, "is not a JSON object with a field \"%s\"", field);
-    const cJSON *member = cJSON_GetObjectItemCaseSensitive(object, field);
-    REQUIRE(member, E_FORMAT, "field \"%s\" is missing", field);
-    *out = member;
-    return OK;
-}
-
-enum err json_text_member(const char **out, const cJSON *object, const char *field) {
-    const cJSON *member = NULL;
-    TRY(json_member(&member, object, field));
-    REQUIRE(cJSON_IsString(member), E_FORMAT, "field \"%s\" is not a text", field);
-    *out = member->valuestring;
-    return OK;
-}
-
-/* The `count` strings of a JSON array of exactly that many. */
-static enum err read_texts(const char **out, size_t count, const cJSON *array, const char *field) {
-    REQUIRE(cJSON_IsArray(array), E_FORMAT, "%s is not a list", field);
-    size_t found = 0;
-    for (const cJSON *e = array->child; e; e = e->next, found++) {
-        if (found < count) {
-            REQUIRE(cJSON_IsString(e), E_FORMAT, "%s: entry %zu is not a decimal number in quotes",
-                    field, found);
-            out[found] = e->valuestring;
-        }
-    }
-    REQUIRE(found == count, E_FORMAT, "%s has %zu entries; %zu are expected", field, found, count);
-    return OK;
-}
 
 static enum err read_coordinate(uint64_t *out, const struct curve *c, const char *digits,
                                 const char *field) {
@@ -100,7 +20,7 @@ static enum err off_curve(const struct curve *c, const char *field) {
 enum err json_g1_read(struct g1 *out, const struct curve *c, const cJSON *value,
                       const char *field) {
     const char *t[3];
-    TRY(read_texts(t, 3, value, field));
+    TRY(json_texts(t, 3, value, field));
     struct g1 p = {{0}};
     if (!strcmp(t[0], "0") && !strcmp(t[1], "1") && !strcmp(t[2], "0")) {
         *out = p;
@@ -126,7 +46,7 @@ enum err json_g2_read(struct g2 *out, const struct curve *c, const cJSON *value,
             "%s is not a list of 3 pairs", field);
     const char *t[3][2];
     for (int i = 0; i < 3; i++) {
-        TRY(read_texts(t[i], 2, cJSON_GetArrayItem(value, i), field));
+        TRY(json_texts(t[i], 2, cJSON_GetArrayItem(value, i), field));
     }
     struct g2 p = {{0}};
     if (!strcmp(t[2][0], "0") && !strcmp(t[2][1], "0")) {
