@@ -3,7 +3,9 @@
  * Opening reads the section table and headers only; the bulk (points, coefficients) stays in the mapping until a
  * backend loads it. The cheap checks are all made at opening: table against file size, sizes against header counts,
  * curve, domain, matrix selectors, rows and wires in range (one pass over the coefficients). Points on curve and in
- * subgroup cost minutes on large keys: key_check does it, once per digest.
+ * subgroup cost minutes on large keys: key_check does it, once per digest; opening looks at the header's points, the IC
+ * and a few points of each section (curve only), which is enough to notice a wrong or half-fetched file.
+ * An unfinished key, one without section 10, opens: see key_contributions.
  *
  * Owner    whoever opened it; counted.
  * Threads  const after opening; ref and unref from any thread.
@@ -48,6 +50,10 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
 struct key *key_ref(struct key *key);
 void key_unref(struct key **key);
 
+/* Has the mapped file kept its bytes? Ask after reading points or terms in bulk: pages that vanished because the file
+ * was truncated read as zeros, and this is then E_IO. */
+FALLIBLE key_intact(const struct key *key);
+
 const char *key_path(const struct key *key);
 const struct curve *key_curve(const struct key *key);
 const struct key_shape *key_shape(const struct key *key);
@@ -76,7 +82,9 @@ struct key_report { /* of key_check */
     uint64_t elapsed_ns;
     bool remembered; /* an earlier check of this digest was trusted */
 };
-/* Every point canonical, on its curve, in its subgroup. `progress` may be NULL. Remembered by digest. */
+/* Every point canonical, on its curve, in its subgroup; beta and delta the same in G1 and G2. `pool` and `progress` may
+ * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same cache folder; where
+ * that cannot be written the check works and is made again next time. */
 FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
                    void (*progress)(void *ctx, double done), void *progress_ctx);
 
@@ -90,5 +98,6 @@ struct key_section_view {
     uint32_t id;
     uint64_t offset, bytes;
 };
+/* Of a bellman key, which has no section numbers: 1 the six points, 2 ic, 3 h, 4 l, 5 a, 6 b_g1, 7 b_g2. */
 size_t key_sections(struct key_section_view *out, size_t out_max,
                     const struct key *key); /* returns the count */

@@ -10,16 +10,19 @@
 #include "node/base/file.h"
 #include "node/curve/curve.h"
 #include "node/key/key.h"
+#include "node/key/mapping_guard.h"
 
 struct witness {
     const struct curve *curve;
     uint64_t count;
     const uint8_t
         *values; /* lent from map or owner: count · 32 bytes, little-endian, any alignment */
-    struct file_map map; /* owned when opened from a file */
-    uint8_t *owned;      /* owned when built in memory; NULL otherwise */
+    struct file_map map;        /* owned when opened from a file */
+    struct mapping_guard guard; /* of map */
+    uint8_t *owned;             /* owned when built in memory; NULL otherwise */
 };
 
+/* A .wtns file of version 2, every byte of it accounted for. On OK the caller owns *out, to witness_close. */
 FALLIBLE witness_open(struct witness *out, const char *path);
 /* Takes over `values` (mem_alloc'd, count·32 bytes) on OK only. `name` is for errors. */
 FALLIBLE witness_from_values(struct witness *out, const struct curve *c, uint8_t *values,
@@ -28,6 +31,8 @@ FALLIBLE witness_from_wtns_bytes(struct witness *out, struct bytes wtns,
                                  const char *name); /* bytes stay the caller's */
 /* Curve equal, count equal: E_CURVE, E_RANGE with both numbers. */
 FALLIBLE witness_fits(const struct witness *w, const struct key_shape *shape, const char *key_name);
+/* Has the mapped file kept its bytes? As key_intact: ask after the last read of the values. */
+FALLIBLE witness_intact(const struct witness *w);
 void witness_close(struct witness *w);
 static inline void witness_get(struct scalar *out, const struct witness *w, uint64_t idx) {
     __builtin_memcpy(out, w->values + 32 * idx, 32);

@@ -1,0 +1,246 @@
+/* The key as an object: a mapped, guarded file around what its format's reader found.
+ *
+ * Opening costs the headers, one pass over the coefficients and a few hundred points; everything else stays in the
+ * mapping until a backend reads it, each section once and from front to back. The digest covers the whole file and is
+ * remembered by the file's identity. Identity includes ctime, which unlike mtime cannot be set back, and a file that
+ * changed within the last two seconds is not remembered at all: a second change could leave every stamp as it was.
+ */
+#include "node/key/key.h"
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/curve/encode.h"
+#include "node/key/mapping_guard.h"
+#include "node/key/parts.h"
+#include "node/key/remembered.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+struct key {
+    _Atomic int refs_count;
+    struct file_map map; /* owned */
+    struct mapping_guard guard;
+    struct key_parts parts; /* owned; spans lent from map */
+    pthread_mutex_t lock;   /* guards the two below; a leaf, nothing is called under it */
+    bool digest_known;      /* [lock] */
+    struct sha256 digest;   /* [lock] */
+};
+
+static void key_free(struct key **k) {
+    if (!*k) {
+        return;
+    }
+    key_parts_done(&(*k)->parts);
+    guard_close(&(*k)->guard);
+    file_map_close(&(*k)->map);
+    pthread_mutex_destroy(&(*k)->lock);
+    mem_free(*k);
+    *k = NULL;
+}
+
+static bool has_suffix(const char *path, const char *suffix) {
+    size_t len = strlen(path), tail = strlen(suffix);
+    return len >= tail && strcmp(path + len - tail, suffix) == 0;
+}
+
+/* Does the file begin with a point in bellman's coding? */
+static bool starts_like_bellman(struct bytes file) {
+    const struct curve *c = curve_by_id(CURVE_BLS12_381);
+    struct g1 alpha;
+    return file.len >= c->g1_bytes &&
+           bellman_g1_read(&alpha, c, bytes_of(file.ptr, c->g1_bytes), false, false) == OK;
+}
+
+static FALLIBLE parse(struct key_parts *out, struct bytes file, const char *name) {
+    enum file_kind kind = file_kind_of(file);
+    if (kind == FILE_ZKEY) {
+        return zkey_parse(out, file, name);
+    }
+    REQUIRE(kind != FILE_WTNS, E_FORMAT,
+            "%s: this is a witness (.wtns), not a key; the key comes first, then the witness",
+            name);
+    REQUIRE(kind == FILE_UNKNOWN || kind == FILE_RAW_SCALARS, E_FORMAT,
+            "%s: this is %s, not a proving key (.zkey or bellman .params)", name,
+            file_kind_title(kind));
+    if (has_suffix(name, ".params") || starts_like_bellman(file)) {
+        return bellman_parse(out, file, name);
+    }
+    REQUIRE(file.len >= 4, E_FORMAT,
+            "%s: the file has %zu bytes, too few for a proving key: fetch it again", name,
+            file.len);
+    FAIL(
+        E_FORMAT,
+        "%s: not a proving key: it starts with %02x %02x %02x %02x, neither with \"zkey\" nor with "
+        "a point as bellman's .params do; the file is damaged or of another kind",
+        name, file.ptr[0], file.ptr[1], file.ptr[2], file.ptr[3]);
+}
+
+static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
+    REQUIRE(!guard_is_torn(guard), E_IO,
+            "%s: the file became shorter while it was in use; put it back whole and never write "
+            "over a key in place",
+            path);
+    return OK;
+}
+
+FALLIBLE key_open(struct key **out, const char *path, struct key_options options) {
+    AUTO(key_free) struct key *key = NULL;
+    TRY(mem_new(&key, 1, sizeof *key));
+    atomic_init(&key->refs_count, 1);
+    pthread_mutex_init(&key->lock, NULL);
+    TRY(file_map_open(&key->map, path));
+    if (!key->map.heap) {
+        key->guard = guard_open(key->map.base, key->map.bytes.len);
+    }
+    enum err e = parse(&key->parts, key->map.bytes, path);
+    TRY(intact(&key->guard,
+               path)); /* first: zeros in place of lost pages explain any other error */
+    TRY(e);
+    REQUIRE(options.allow_insecure || !vkey_is_insecure(&key->parts.vkey), E_RANGE,
+            "%s: gamma equals delta: nobody contributed to this key's second phase, and anyone can "
+            "forge proofs for it; contribute (snarkjs zkey contribute), or for tests allow it "
+            "with --allow-insecure-keys",
+            path);
+    *out = TAKE(key);
+    return OK;
+}
+
+struct key *key_ref(struct key *key) {
+    atomic_fetch_add(&key->refs_count, 1);
+    return key;
+}
+
+void key_unref(struct key **key) {
+    if (*key && atomic_fetch_sub(&(*key)->refs_count, 1) == 1) {
+        key_free(key);
+    }
+    *key = NULL;
+}
+
+FALLIBLE key_intact(const struct key *key) {
+    return intact(&key->guard, key->map.path);
+}
+
+const char *key_path(const struct key *key) {
+    return key->map.path;
+}
+
+const struct curve *key_curve(const struct key *key) {
+    return key->parts.curve;
+}
+
+const struct key_shape *key_shape(const struct key *key) {
+    return &key->parts.shape;
+}
+
+const struct vkey *key_vkey(const struct key *key) {
+    return &key->parts.vkey;
+}
+
+const struct key_parts *key_parts_of(const struct key *key) {
+    return &key->parts;
+}
+
+struct bytes key_points_raw(bool *zkey_layout, const struct key *key, enum key_points which) {
+    ASSERT(which < KEY_POINTS_COUNT);
+    *zkey_layout = key->parts.zkey_layout;
+    return key->parts.points[which];
+}
+
+struct bytes key_terms_raw(const struct key *key) {
+    return key->parts.terms;
+}
+
+struct key_term key_term_at(struct bytes terms, size_t idx) {
+    ASSERT(idx < terms.len / KEY_TERM_BYTES);
+    const uint8_t *at = terms.ptr + idx * KEY_TERM_BYTES;
+    struct key_term term = {load_u32le(at), load_u32le(at + 4), load_u32le(at + 8), {{0}}};
+    for (int limb = 0; limb < 4; limb++) {
+        term.value_r2.w[limb] = load_u64le(at + 12 + 8 * limb);
+    }
+    return term;
+}
+
+struct key_contributions key_contributions(const struct key *key) {
+    return key->parts.contributions;
+}
+
+size_t key_sections(struct key_section_view *out, size_t out_max, const struct key *key) {
+    size_t count = key->parts.sections_count;
+    for (size_t i = 0; i < count && i < out_max; i++) {
+        out[i] = key->parts.sections[i];
+    }
+    return count;
+}
+
+/* ── Digest ── */
+
+/* Names the file's present state; false when it cannot or must not be remembered. */
+static bool identity_name(char out[SHA256_HEX_BYTES], const struct file_map *map) {
+    const uint64_t settled_ns = 2000000000ull;
+    struct stat st;
+    if (map->heap || stat(map->path, &st) != 0 || (uint64_t)st.st_ino != map->inode ||
+        (uint64_t)st.st_dev != map->device || (uint64_t)st.st_size != map->bytes.len) {
+        return false;
+    }
+    uint64_t changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+    uint64_t now_ns = clock_unix_ns();
+    if (now_ns < changed_ns || now_ns - changed_ns < settled_ns) {
+        return false;
+    }
+    char text[256];
+    int len = snprintf(text, sizeof text,
+                       "device %" PRIu64 " inode %" PRIu64 " bytes %zu modified %" PRIu64
+                       " changed %" PRIu64,
+                       map->device, map->inode, map->bytes.len, map->mtime_ns, changed_ns);
+    struct sha256 digest;
+    if (sha256_of(&digest, bytes_of(text, (size_t)len)) != OK) {
+        return false;
+    }
+    sha256_hex(out, &digest);
+    return true;
+}
+
+static FALLIBLE digest_compute(struct sha256 *out, const struct key *key) {
+    char identity[SHA256_HEX_BYTES], after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
+    bool named = identity_name(identity, &key->map);
+    if (named && remembered_get(line, "digests", identity) && strlen(line) == 65 &&
+        line[64] == '\n') {
+        line[64] = '\0';
+        if (sha256_from_hex(out, line) == OK) {
+            return OK;
+        }
+    }
+    struct sha256 digest;
+    TRY(sha256_of(&digest, key->map.bytes));
+    TRY(key_intact(key));
+    if (named && identity_name(after, &key->map) && strcmp(identity, after) == 0) {
+        sha256_hex(line, &digest);
+        strcat(line, "\n");
+        remembered_put("digests", identity, line);
+    }
+    *out = digest;
+    return OK;
+}
+
+FALLIBLE key_digest(struct sha256 *out, struct key *key) {
+    pthread_mutex_lock(&key->lock);
+    bool known = key->digest_known;
+    struct sha256 digest = key->digest;
+    pthread_mutex_unlock(&key->lock);
+    if (!known) {
+        TRY(digest_compute(&digest, key));
+        pthread_mutex_lock(&key->lock);
+        key->digest = digest;
+        key->digest_known = true;
+        pthread_mutex_unlock(&key->lock);
+    }
+    *out = digest;
+    return OK;
+}

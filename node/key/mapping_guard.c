@@ -1,0 +1,91 @@
+/* A fixed table of ranges and one handler.
+ *
+ * The handler may run on any thread at any instruction, so it touches atomics and one system call only: it maps an
+ * anonymous page over the lost one and returns, and the faulting load runs again. A slot is taken with a compare and
+ * exchange on its state; base and end are written before the state becomes LIVE, so the handler never sees half a
+ * range. Two threads that fault on one page at the same time both map zeros: harmless, nobody writes there.
+ */
+#include "node/key/mapping_guard.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FREE, TAKEN, LIVE, TORN };
+
+static struct {
+    _Atomic int state;
+    _Atomic uintptr_t base, end;
+} slots[GUARDS_MAX];
+
+static struct sigaction before;
+static uintptr_t page_bytes;
+
+/* Marks the slot and puts zeros where the page was. */
+static bool mend(uintptr_t address) {
+    for (unsigned i = 0; i < GUARDS_MAX; i++) {
+        int state = atomic_load(&slots[i].state);
+        if ((state != LIVE && state != TORN) || address < atomic_load(&slots[i].base) ||
+            address >= atomic_load(&slots[i].end)) {
+            continue;
+        }
+        void *page = (void *)(address & ~(page_bytes - 1)); /* NOLINT */
+        void *got =
+            mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (got == MAP_FAILED) {
+            return false;
+        }
+        atomic_store(&slots[i].state, TORN);
+        return true;
+    }
+    return false;
+}
+
+static void on_sigbus(int number, siginfo_t *info, void *context) {
+    if (info->si_code == BUS_ADRERR && mend((uintptr_t)info->si_addr)) {
+        return;
+    }
+    if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(number, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+        before.sa_handler(number);
+    } else {
+        signal(SIGBUS, SIG_DFL); /* the load runs again and ends the process as it should */
+    }
+}
+
+static void install(void) {
+    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, &before);
+}
+
+struct mapping_guard guard_open(const void *base, size_t len) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+    for (int i = 0; i < GUARDS_MAX; i++) {
+        int expected = FREE;
+        if (atomic_compare_exchange_strong(&slots[i].state, &expected, TAKEN)) {
+            atomic_store(&slots[i].base, (uintptr_t)base);
+            atomic_store(&slots[i].end, (uintptr_t)base + len);
+            atomic_store(&slots[i].state, LIVE);
+            return (struct mapping_guard){i + 1};
+        }
+    }
+    return (struct mapping_guard){0};
+}
+
+void guard_close(struct mapping_guard *guard) {
+    if (guard->slot > 0) {
+        atomic_store(&slots[guard->slot - 1].state, FREE);
+        guard->slot = 0;
+    }
+}
+
+bool guard_is_torn(const struct mapping_guard *guard) {
+    return guard->slot > 0 && atomic_load(&slots[guard->slot - 1].state) == TORN;
+}

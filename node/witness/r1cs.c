@@ -1,0 +1,209 @@
+/* The file, and the walk over its constraints.
+ *
+ *     section 1   u32 32, prime r, u32 wires, outputs, public inputs, private inputs, u64 labels, u32 constraints
+ *     section 2   per constraint three lists (A, B, C): u32 terms, then per term u32 wire, 32-byte coefficient
+ *     section 3   u64 label of each wire; names for debuggers, only its size is checked
+ *
+ * circom writes section 2 before section 1. Lists have no index, so both the check at opening and the evaluation walk
+ * the section from its start; the walk at opening settles every count, wire and coefficient, after which the second
+ * one reads without checks. Nothing is allocated in either.
+ */
+#include "node/witness/r1cs.h"
+
+#include "node/key/sections.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    SEC_HEADER = 1,
+    SEC_CONSTRAINTS = 2,
+    SEC_LABELS = 3,
+    HEADER_BYTES = 4 + SCALAR_BYTES + 4 * 4 + 8 + 4,
+    TERM_BYTES = 4 + SCALAR_BYTES,
+    CONSTRAINT_BYTES_LEAST = 3 * 4
+};
+
+static FALLIBLE header_read(struct r1cs *r1cs, const struct section_table *t) {
+    struct bytes section, prime;
+    TRY(section_need(&section, t, SEC_HEADER, "header"));
+    REQUIRE(section.len == HEADER_BYTES, E_FORMAT,
+            "%s: section 1 (header) has %zu bytes, %d are expected; compile the circuit again, for "
+            "bn128 or bls12381",
+            t->name, section.len, HEADER_BYTES);
+    struct reader r = reader_of(section, "section 1 (header)");
+    uint32_t width;
+    TRY(read_u32le(&width, &r));
+    REQUIRE(width == SCALAR_BYTES, E_FORMAT,
+            "%s: section 1: coefficients of %" PRIu32
+            " bytes, 32 are expected; compile the circuit "
+            "again",
+            t->name, width);
+    TRY(read_span(&prime, &r, SCALAR_BYTES));
+    enum err e = curve_by_scalar_prime(&r1cs->curve, prime);
+    if (e != OK) {
+        return err_prefix(e, "%s: section 1", t->name);
+    }
+    TRY(read_u32le(&r1cs->wires_count, &r));
+    TRY(read_u32le(&r1cs->outputs_count, &r));
+    TRY(read_u32le(&r1cs->public_inputs_count, &r));
+    TRY(read_u32le(&r1cs->private_inputs_count, &r));
+    TRY(read_u64le(&r1cs->labels_count, &r));
+    TRY(read_u32le(&r1cs->constraints_count, &r));
+    uint64_t named =
+        (uint64_t)r1cs->outputs_count + r1cs->public_inputs_count + r1cs->private_inputs_count + 1;
+    REQUIRE(named <= r1cs->wires_count, E_RANGE,
+            "%s: section 1: %" PRIu64 " inputs and outputs, but %" PRIu32
+            " wires; the file is damaged: compile the circuit again",
+            t->name, named, r1cs->wires_count);
+    return OK;
+}
+
+/* One of a constraint's three lists: bounds, wires, coefficients. */
+static FALLIBLE list_check(struct reader *r, const struct r1cs *r1cs, uint32_t constraint,
+                           char list, const char *name) {
+    uint32_t count;
+    REQUIRE(reader_left(r) >= 4, E_FORMAT,
+            "%s: section 2 (constraints) ends inside constraint %" PRIu32 " of %" PRIu32
+            ", before list %c; the file is damaged: compile the circuit again",
+            name, constraint, r1cs->constraints_count, list);
+    TRY(read_u32le(&count, r));
+    REQUIRE(count <= reader_left(r) / TERM_BYTES, E_FORMAT,
+            "%s: section 2: list %c of constraint %" PRIu32 " claims %" PRIu32
+            " terms, but only %zu bytes are left; the file is damaged: compile the circuit again",
+            name, list, constraint, count, reader_left(r));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t wire;
+        struct scalar coefficient;
+        TRY(read_u32le(&wire, r));
+        TRY(read_copy(&coefficient, r, sizeof coefficient));
+        REQUIRE(wire < r1cs->wires_count, E_RANGE,
+                "%s: section 2: list %c of constraint %" PRIu32 " names wire %" PRIu32
+                ", the circuit has %" PRIu32 "; the file is damaged: compile the circuit again",
+                name, list, constraint, wire, r1cs->wires_count);
+        REQUIRE(scalar_is_valid(r1cs->curve, &coefficient), E_RANGE,
+                "%s: section 2: a coefficient of list %c of constraint %" PRIu32
+                " is not below r; the file is damaged: compile the circuit again",
+                name, list, constraint);
+    }
+    return OK;
+}
+
+static FALLIBLE constraints_check(const struct r1cs *r1cs, const char *name) {
+    REQUIRE(r1cs->constraints_count <= r1cs->constraints.len / CONSTRAINT_BYTES_LEAST, E_FORMAT,
+            "%s: section 2 (constraints) has %zu bytes, too few for %" PRIu32
+            " constraints; the file is damaged: compile the circuit again",
+            name, r1cs->constraints.len, r1cs->constraints_count);
+    struct reader r = reader_of(r1cs->constraints, "section 2 (constraints)");
+    for (uint32_t i = 0; i < r1cs->constraints_count; i++) {
+        TRY(list_check(&r, r1cs, i, 'A', name));
+        TRY(list_check(&r, r1cs, i, 'B', name));
+        TRY(list_check(&r, r1cs, i, 'C', name));
+    }
+    REQUIRE(reader_left(&r) == 0, E_FORMAT,
+            "%s: section 2 (constraints) has %zu bytes after the last of %" PRIu32
+            " constraints; the file is damaged: compile the circuit again",
+            name, reader_left(&r), r1cs->constraints_count);
+    return OK;
+}
+
+FALLIBLE r1cs_from_bytes(struct r1cs *out, struct bytes file, const char *name) {
+    struct section_table table;
+    struct r1cs r1cs = {0};
+    struct bytes labels;
+    TRY(section_table_read(&table, file, name, FILE_R1CS));
+    TRY(header_read(&r1cs, &table));
+    TRY(section_need(&r1cs.constraints, &table, SEC_CONSTRAINTS, "constraints"));
+    if (section_find(&labels, &table, SEC_LABELS)) {
+        struct section_size size = {r1cs.wires_count, 8, 0, "wires"};
+        TRY(section_need_sized(&labels, &table, SEC_LABELS, "labels", size));
+    }
+    TRY(constraints_check(&r1cs, name));
+    *out = r1cs;
+    return OK;
+}
+
+static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
+    REQUIRE(!guard_is_torn(guard), E_IO,
+            "%s: the file became shorter while it was in use; compile the circuit again", path);
+    return OK;
+}
+
+static FALLIBLE open_mapped(struct r1cs *r, const struct file_map *map,
+                            const struct mapping_guard *guard) {
+    enum err e = r1cs_from_bytes(r, map->bytes, map->path);
+    TRY(intact(guard, map->path));
+    return e;
+}
+
+FALLIBLE r1cs_open(struct r1cs *out, const char *path) {
+    struct file_map map;
+    TRY(file_map_open(&map, path));
+    struct mapping_guard guard = {0};
+    if (!map.heap) {
+        guard = guard_open(map.base, map.bytes.len);
+    }
+    struct r1cs r;
+    enum err e = open_mapped(&r, &map, &guard);
+    if (e != OK) {
+        guard_close(&guard);
+        file_map_close(&map);
+        return e;
+    }
+    r.map = map;
+    r.guard = guard;
+    *out = r;
+    return OK;
+}
+
+void r1cs_close(struct r1cs *r) {
+    guard_close(&r->guard);
+    if (r->map.base) {
+        file_map_close(&r->map);
+    }
+    *r = (struct r1cs){0};
+}
+
+/* Σ coefficient·w[wire] of the list at *at, which moves past it. */
+static struct scalar list_sum(const uint8_t **at, const struct curve *c, const struct witness *w) {
+    struct scalar sum = {{0}};
+    uint32_t count = load_u32le(*at);
+    *at += 4;
+    for (uint32_t i = 0; i < count; i++, *at += TERM_BYTES) {
+        struct scalar coefficient, value, product;
+        memcpy(&coefficient, *at + 4, sizeof coefficient);
+        witness_get(&value, w, load_u32le(*at));
+        c->scalar_mul(&product, &coefficient, &value);
+        c->scalar_add(&sum, &sum, &product);
+    }
+    return sum;
+}
+
+FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const struct witness *w) {
+    const struct curve *c = r->curve;
+    REQUIRE(w->curve == c, E_CURVE, "the witness is for %s, the constraint system for %s",
+            w->curve->snarkjs_name, c->snarkjs_name);
+    REQUIRE(w->count == r->wires_count, E_RANGE,
+            "the witness has %" PRIu64 " values, the constraint system %" PRIu32 " wires", w->count,
+            r->wires_count);
+    const uint8_t *at = r->constraints.ptr;
+    uint32_t bad_count = 0, first_bad = 0;
+    for (uint32_t i = 0; i < r->constraints_count; i++) {
+        struct scalar a = list_sum(&at, c, w), b = list_sum(&at, c, w);
+        struct scalar want = list_sum(&at, c, w), product;
+        c->scalar_mul(&product, &a, &b);
+        if (memcmp(&product, &want, sizeof want) != 0) {
+            first_bad = bad_count ? first_bad : i;
+            bad_count++;
+        }
+    }
+    TRY(r->map.path ? intact(&r->guard, r->map.path) : OK);
+    if (bad_count) {
+        *first_bad_idx = first_bad;
+        FAIL(E_UNSAT,
+             "constraint %" PRIu32 " is not satisfied; %" PRIu32 " of %" PRIu32
+             " constraints fail (counted from 0, in the order of the .r1cs file)",
+             first_bad, bad_count, r->constraints_count);
+    }
+    return OK;
+}
