@@ -102,26 +102,18 @@ static FALLIBLE read_curve(const struct curve **out, const cJSON *root) {
 }
 
 static FALLIBLE read_public_count(uint32_t *out, const cJSON *root) {
-    const cJSON *member;
-    TRY(json_member(&member, root, "nPublic"));
-    REQUIRE(cJSON_IsNumber(member), E_FORMAT, "nPublic is not a number");
-    double value = member->valuedouble;
-    REQUIRE(value >= 0 && value <= UINT32_MAX && value == (double)(uint32_t)value, E_RANGE,
-            "nPublic is %.17g, not a count", value);
-    REQUIRE(value <= PUBLIC_COUNT_MAX, E_LIMIT, "nPublic is %.17g, at most %d are supported", value,
-            PUBLIC_COUNT_MAX);
-    *out = (uint32_t)value;
+    uint64_t count;
+    TRY(json_number_member(&count, root, 0, UINT32_MAX, "nPublic"));
+    REQUIRE(count <= PUBLIC_COUNT_MAX, E_LIMIT, "nPublic is %" PRIu64 ", at most %d are supported",
+            count, PUBLIC_COUNT_MAX);
+    *out = (uint32_t)count;
     return OK;
 }
 
 static FALLIBLE read_ic(struct vkey *vk, const cJSON *root) {
     const cJSON *list;
-    TRY(json_member(&list, root, "IC"));
-    REQUIRE(cJSON_IsArray(list), E_FORMAT, "IC is not a list");
-    size_t found = 0, want = (size_t)vk->public_count + 1;
-    for (const cJSON *item = list->child; item; item = item->next) {
-        found++;
-    }
+    size_t found, want = (size_t)vk->public_count + 1;
+    TRY(json_list_member(&list, &found, root, "IC"));
     REQUIRE(found == want, E_FORMAT,
             "IC has %zu points, nPublic = %" PRIu32 " needs %zu; the file was edited or damaged",
             found, vk->public_count, want);
