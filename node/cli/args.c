@@ -1,18 +1,17 @@
 /* A command line becomes a list of (option, value) pairs in the order given, and a list of words that are not options.
  * Everything is checked against the command's tables at once, so that a command starts only with sound arguments; the
  * look-ups afterwards cannot fail. Names of options are searched linearly: tables are short.
- *
- * "Nearest" is the Damerau-Levenshtein distance (an edit is a letter added, dropped, changed, or two swapped), at most
- * a third of the word; or one name being the beginning of the other.
  */
 #include "node/cli/args.h"
 #include "node/base/mem.h"
+#include "node/base/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { ARGS_MAX = 65536, NAMES_MAX = 64, WORD_MAX = 64 };
 
@@ -22,9 +21,11 @@ struct given {
 };
 struct args {
     const struct command *command;
-    struct given *given; /* owned */
-    const char **words;  /* owned */
-    size_t given_count, words_count;
+    struct given *given;       /* owned */
+    const char **words;        /* owned */
+    struct config_flag *flags; /* owned: options of config_table.h */
+    const char *config_file;   /* lent; NULL: none given */
+    size_t given_count, words_count, flags_count;
     bool reported;
 };
 
@@ -50,45 +51,6 @@ static size_t least_of(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-static size_t edit_distance(const char *a, const char *b) {
-    size_t d[WORD_MAX + 1][WORD_MAX + 1];
-    size_t m = strlen(a), n = strlen(b);
-    if (m > WORD_MAX || n > WORD_MAX) {
-        return SIZE_MAX;
-    }
-    for (size_t i = 0; i <= m; i++) {
-        for (size_t j = 0; j <= n; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            size_t changed = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            d[i][j] = least_of(changed, 1 + least_of(d[i - 1][j], d[i][j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                d[i][j] = least_of(d[i][j], d[i - 2][j - 2] + 1);
-            }
-        }
-    }
-    return d[m][n];
-}
-
-const char *nearest_name(const char *word, const char *const *names, size_t names_count) {
-    const char *best = NULL;
-    size_t best_distance = SIZE_MAX, len = strlen(word);
-    for (size_t i = 0; i < names_count; i++) {
-        size_t name_len = strlen(names[i]);
-        size_t distance = edit_distance(word, names[i]);
-        if (len >= 3 && !strncmp(word, names[i], least_of(len, name_len))) {
-            distance = least_of(distance, 1);
-        }
-        if (distance <= 1 + name_len / 4 && distance < best_distance) {
-            best_distance = distance;
-            best = names[i];
-        }
-    }
-    return best;
-}
-
 static const struct option *find_option(const struct command *command, const char *name,
                                         size_t name_len) {
     for (const struct option *o = command->options; o && o->kind != OPTION_END; o++) {
@@ -103,6 +65,10 @@ static enum err unknown_option(const struct command *command, const char *name, 
     const char *names[NAMES_MAX];
     size_t count = 0;
     names[count++] = "help";
+    if (command->config) {
+        names[count++] = "config";
+        count += config_flag_names(names + count, NAMES_MAX - count, command->config);
+    }
     for (const struct option *o = command->options; o && o->kind != OPTION_END; o++) {
         if (count < NAMES_MAX) {
             names[count++] = o->name;
@@ -167,12 +133,44 @@ static enum err check_value(const struct option *option, const char *origin, con
     FAIL(E_INTERNAL, "option table of %s has an unknown kind", origin);
 }
 
+/* --config and the options of config_table.h; config_load checks their values. */
+static enum err add_setting(struct args *args, const char *word, const char *next,
+                            bool *next_used) {
+    const char *name = word + 2, *value = "yes", *setting = NULL;
+    size_t name_len = strcspn(name, "=");
+    bool needs_value = true, is_file = name_len == 6 && !strncmp(name, "config", 6);
+    if (args->command->config && !is_file) {
+        setting = config_flag_find(&needs_value, args->command->config, name, name_len);
+    }
+    if (!args->command->config || (!is_file && !setting)) {
+        return unknown_option(args->command, name, name_len);
+    }
+    if (name[name_len] == '=') {
+        value = name + name_len + 1;
+    } else if (needs_value) {
+        REQUIRE(next, E_USAGE, "%s needs a value", word);
+        value = next;
+        *next_used = true;
+    }
+    if (is_file) {
+        REQUIRE(!args->config_file, E_USAGE, "--config is given twice");
+        REQUIRE(*value, E_USAGE, "--config is empty; it takes a FILE");
+        args->config_file = value;
+        return OK;
+    }
+    for (size_t i = 0; i < args->flags_count; i++) {
+        REQUIRE(strcmp(args->flags[i].name, setting) != 0, E_USAGE, "--%s is given twice", setting);
+    }
+    args->flags[args->flags_count++] = (struct config_flag){setting, value};
+    return OK;
+}
+
 static enum err add_option(struct args *args, const char *word, const char *next, bool *next_used) {
     const char *name = word + 2;
     size_t name_len = strcspn(name, "=");
     const struct option *option = find_option(args->command, name, name_len);
     if (!option) {
-        return unknown_option(args->command, name, name_len);
+        return add_setting(args, word, next, next_used);
     }
     char origin[WORD_MAX + 8];
     snprintf(origin, sizeof origin, "--%s", option->name);
@@ -253,6 +251,7 @@ enum err args_parse(struct args **out, bool *help_wanted, const struct command *
     args->command = command;
     TRY(mem_new(&args->given, (size_t)argc + options_count + 1, sizeof *args->given));
     TRY(mem_new(&args->words, (size_t)argc + 1, sizeof *args->words));
+    TRY(mem_new(&args->flags, (size_t)argc + 1, sizeof *args->flags));
     bool options_over = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
@@ -278,6 +277,7 @@ void args_free(struct args **args) {
     if (*args) {
         mem_free((*args)->given);
         mem_free((*args)->words);
+        mem_free((*args)->flags);
         mem_free(*args);
         *args = NULL;
     }
@@ -348,6 +348,15 @@ const char *args_rest(const struct args *args, size_t i) {
     return args->words[positionals_count(args->command) - 1 + i];
 }
 
+enum err args_config(struct config *out, const struct args *args) {
+    const char *file = args->config_file ? args->config_file : getenv("BELLOWS_CONFIG");
+    struct config_sources from = {.file = file && *file ? file : NULL,
+                                  .environment = environ,
+                                  .flags = args->flags,
+                                  .flags_count = args->flags_count};
+    return config_load(out, args->command->config, &from);
+}
+
 void args_reported(struct args *args) {
     args->reported = true;
 }
@@ -388,6 +397,13 @@ void args_print_help(const struct command *command) {
         snprintf(name, sizeof name, "--%s%s%s", o->name, o->value ? " " : "",
                  o->value ? o->value : "");
         print_row(name, o->text, o->fallback, o->env);
+    }
+    if (command->config) {
+        struct text settings = {0};
+        config_help(&settings, command->config);
+        fputs(settings.failed || !settings.ptr ? "" : settings.ptr, stdout);
+        text_free(&settings);
+        print_row("--config FILE", "Settings, as name = value lines.", NULL, "BELLOWS_CONFIG");
     }
     print_row("--help", "Prints this page.", NULL, NULL);
     if (command->notes) {

@@ -8,7 +8,7 @@
  * Errors   E_USAGE with the nearest name that exists.
  */
 #pragma once
-#include "node/base/err.h"
+#include "node/base/config.h"
 
 enum option_kind {
     OPTION_END,    /* ends a table */
@@ -46,7 +46,9 @@ struct command {
     const char *sentence; /* what it does, for the list of commands */
     const struct positional *positionals;
     const struct option *options; /* --help is added to all of them */
-    const char *notes;            /* printed after the options: exit codes, examples; may be NULL */
+    unsigned
+        config; /* enum config_command: also takes those rows of config_table.h, and --config FILE */
+    const char *notes; /* printed after the options: exit codes, examples; may be NULL */
     /* The error is printed by main as "bellows NAME: detail" (and as JSON when there is a switch "json" and it is on),
      * and its exit code is err_exit_code's, unless args_reported() was called. */
     FALLIBLE (*run)(struct args *args);
@@ -70,6 +72,9 @@ const char *args_positional(const struct args *args, const char *name);
 size_t args_rest_count(const struct args *args); /* values of the repeating positional */
 const char *args_rest(const struct args *args, size_t i);
 
+/* The settings of a command with `config`: defaults, --config or $BELLOWS_CONFIG, environment, flags. config_free. */
+FALLIBLE args_config(struct config *out, const struct args *args);
+
 /* The command has said what there was to say; main only turns the code into an exit code. */
 void args_reported(struct args *args);
 bool args_is_reported(const struct args *args);
@@ -78,5 +83,3 @@ bool args_is_reported(const struct args *args);
 bool switch_word(bool *out, const char *word);
 /* The command's --help text, to standard output. */
 void args_print_help(const struct command *command);
-/* The entry of `names` closest to `word`, NULL when none is close. */
-const char *nearest_name(const char *word, const char *const *names, size_t names_count);

@@ -3,6 +3,7 @@
  * A command is one file cmd_*.c and one line in each of the two lists below. Names of two words ("key inspect") are
  * tried before names of one.
  */
+#include "node/base/nearest.h"
 #include "node/base/version.h"
 #include "node/cli/args.h"
 #include "node/cli/commands.h"

@@ -1,0 +1,68 @@
+/* Every option of the daemons, once. File, environment, flags, --help, the sample file and struct config come from here.
+ *
+ * TEXT    field NAME          const char *; the empty text means "not set"
+ * CHOICE  field NAME          const char *, one of the words
+ * BYTES   field NAME_bytes    uint64_t
+ * SPAN    field NAME_ns       uint64_t
+ * COUNT   field NAME          uint64_t
+ * SWITCH  field NAME          bool
+ *
+ * The option key_cache is `key_cache = 4GiB` in the file, BELLOWS_KEY_CACHE in the environment, --key-cache on the command
+ * line. A row says which commands take it; the file and the environment are shared, so there every known name is
+ * welcome, and checked, whoever reads it.
+ */
+#pragma once
+
+/* clang-format off */
+#define CONFIG_TABLE(TEXT, CHOICE, BYTES, SPAN, COUNT, SWITCH)                                                          \
+    /*     name        default                  value or range            commands       sentence */                   \
+    TEXT(  server,     "nats://127.0.0.1:4222", "URL",                    CONFIG_FLEET,                                 \
+           "The NATS server, or several separated by commas.")                                                         \
+    TEXT(  creds,      "",                      "FILE",                   CONFIG_FLEET,                                 \
+           "NATS credentials; not set: none.")                                                                          \
+    TEXT(  tls_ca,     "",                      "FILE",                   CONFIG_FLEET,                                 \
+           "Certificates to check the server against; not set: no TLS unless the URL says tls://.")                     \
+    TEXT(  tls_cert,   "",                      "FILE",                   CONFIG_FLEET,                                 \
+           "Client certificate; needs tls_key.")                                                                        \
+    TEXT(  tls_key,    "",                      "FILE",                   CONFIG_FLEET,                                 \
+           "Key of the client certificate.")                                                                            \
+    TEXT(  prefix,     "bellows",               "WORD",                   CONFIG_FLEET,                                 \
+           "First word of every subject; two fleets on one server differ here.")                                        \
+    CHOICE(log_level,  "info",                  "debug|info|warn|error",  CONFIG_DAEMONS,                               \
+           "Lines below this level are not written.")                                                                   \
+    CHOICE(log_format, "logfmt",                "logfmt|json",            CONFIG_DAEMONS,                               \
+           "How a log line is written.")                                                                                \
+    TEXT(  name,       "",                      "NAME",                   CONFIG_NODE,                                  \
+           "Name of this node, unique in the fleet; not set: the host's name.")                                         \
+    CHOICE(backend,    "auto",                  "auto|cuda|cpu",          CONFIG_NODE | CONFIG_DEV,                     \
+           "What proves: auto takes CUDA devices if there are any, else the processor, and says so.")                   \
+    COUNT( lanes,      1, 1, 64,                                          CONFIG_NODE | CONFIG_DEV,                     \
+           "Lanes on the processor; CUDA has one lane for each device.")                                                \
+    COUNT( threads,    0, 0, 1024,                                        CONFIG_NODE | CONFIG_DEV,                     \
+           "Threads of one CPU lane; 0: the usable cores shared between the lanes.")                                    \
+    BYTES( memory,     "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
+           "What one lane may use in all; 0: its share of the control group's limit or of the machine.")                \
+    TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
+           "Where fetched proving keys are kept; not set: a folder made for this run and removed after it.")            \
+    COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \
+           "Jobs that a lane holds at once.")                                                                           \
+    COUNT( attempts,   3, 1, 100,                                         CONFIG_COORDINATOR | CONFIG_DEV,              \
+           "Tries after which a job that keeps failing is set aside as dead.")                                          \
+    TEXT(  dir,        "",                      "DIR",                    CONFIG_DEV,                                   \
+           "Where the private server keeps its data; not set: a folder made for this run and removed after it.")        \
+    COUNT( port,       0, 0, 65535,                                       CONFIG_DEV,                                   \
+           "Port of the private server on loopback; 0: a free one.")
+/* clang-format on */
+
+enum config_command {
+    CONFIG_NODE = 1,
+    CONFIG_COORDINATOR = 2,
+    CONFIG_DEV = 4,
+    CONFIG_CLIENT =
+        8, /* submit, status, wait, fetch, list, cancel, top: whoever only talks to the server */
+    CONFIG_DAEMONS = CONFIG_NODE | CONFIG_COORDINATOR | CONFIG_DEV,
+    CONFIG_FLEET = CONFIG_NODE | CONFIG_COORDINATOR | CONFIG_CLIENT
+};
+
+/* Variables named BELLOWS_… that are not options of this table: command-line defaults (node/cli) and the tests' own. */
+#define CONFIG_OTHER_VARIABLES "CONFIG", "VECTORS", "ROOT", "BUILD"
