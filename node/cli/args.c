@@ -287,6 +287,10 @@ const struct command *args_command(const struct args *args) {
     return args->command;
 }
 
+bool args_has(const struct args *args, const char *name) {
+    return find_option(args->command, name, strlen(name)) != NULL;
+}
+
 size_t args_count(const struct args *args, const char *name) {
     ASSERT(find_option(args->command, name, strlen(name)));
     size_t count = 0;
@@ -302,8 +306,7 @@ const char *args_nth(const struct args *args, const char *name, size_t i) {
             return args->given[k].value;
         }
     }
-    ASSERT(!"args_nth past args_count");
-    return NULL;
+    assert_fail("args_nth past args_count", __FILE__, __LINE__);
 }
 
 const char *args_text(const struct args *args, const char *name) {
@@ -333,8 +336,7 @@ const char *args_positional(const struct args *args, const char *name) {
             return i < args->words_count ? args->words[i] : p->fallback;
         }
     }
-    ASSERT(!"args_positional of a name that is in no table");
-    return NULL;
+    assert_fail("args_positional of a name that is in no table", __FILE__, __LINE__);
 }
 
 size_t args_rest_count(const struct args *args) {

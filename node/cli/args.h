@@ -62,6 +62,8 @@ void args_free(struct args **args);
 const struct command *args_command(const struct args *args);
 
 /* `name` must be in the command's tables (asserted). All texts are lent from argv, the environment or the tables. */
+bool args_has(const struct args *args,
+              const char *name); /* is there such an option? The others assert it */
 bool args_switch(const struct args *args, const char *name);
 const char *args_text(const struct args *args,
                       const char *name); /* NULL: absent without fallback */

@@ -1,21 +1,33 @@
 /* bellows: finds the command, parses its line, runs it, and turns its error into one sentence and an exit code.
  *
- * A command is one file cmd_*.c and one line in each of the two lists below. Names of two words ("key inspect") are
+ * A command is one file cmd_*.c and one line in the list below. Names of two words ("key inspect") are
  * tried before names of one.
  */
 #include "node/base/nearest.h"
+#include "node/base/text.h"
 #include "node/base/version.h"
 #include "node/cli/args.h"
 #include "node/cli/commands.h"
+#include "node/cli/stop.h"
+#include "node/daemon/backends.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct command *const commands[] = {
     /* One proof on this machine. */
+    &cmd_prove,
+    &cmd_verify,
+    &cmd_key_inspect,
+    &cmd_key_check,
+    &cmd_key_export_vkey,
+    &cmd_plan,
+    &cmd_bench_prove,
     /* The fleet. */
 };
+/* clang-format on */
 
 enum { COMMAND_NAME_MAX = 64 };
 
@@ -83,11 +95,20 @@ static int unknown_command(int argc, char **argv) {
     return 2;
 }
 
-static int report(const struct command *command, enum err code) {
-    if (code != OK) {
-        fprintf(stderr, "bellows %s: %s\n", command->name, err_detail());
+/* The sentence for people on standard error; for scripts that asked, the same as JSON on standard output. */
+static void report(const struct command *command, const struct args *args, enum err code) {
+    fprintf(stderr, "bellows %s: %s\n", command->name, err_detail());
+    if (args && args_has(args, "json") && args_switch(args, "json")) {
+        AUTO(text_free) struct text t = {0};
+        text_addf(&t,
+                  "{\"ok\": false, \"error\": {\"code\": \"%s\", \"class\": \"%s\", \"detail\": ",
+                  err_name(code), err_class_name(err_class(code)));
+        text_add_json_string(&t, err_detail());
+        text_add(&t, "}}");
+        if (text_done(&t) == OK) {
+            puts(t.ptr);
+        }
     }
-    return err_exit_code(code);
 }
 
 static int run_command(const struct command *command, int argc, char **argv) {
@@ -101,10 +122,10 @@ static int run_command(const struct command *command, int argc, char **argv) {
     if (code == OK) {
         code = command->run(args);
     }
-    if (code != OK && args && args_is_reported(args)) {
-        return err_exit_code(code);
+    if (code != OK && !(args && args_is_reported(args))) {
+        report(command, args, code);
     }
-    return report(command, code);
+    return err_exit_code(code);
 }
 
 int main(int argc, char **argv) {
@@ -119,13 +140,15 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (!strcmp(argv[1], "--version")) {
-        printf("bellows %s (%s)\n", BELLOWS_VERSION, BELLOWS_COMMIT);
+        printf("bellows %s (commit %s, %s)\n", BELLOWS_VERSION, BELLOWS_COMMIT,
+               backends_cuda_compiled() ? "cpu and cuda" : "cpu only");
         return 0;
     }
     int words_used = 0;
     const struct command *command = find_command(&words_used, argc - 1, argv + 1);
     int exit_code = command ? run_command(command, argc - 1 - words_used, argv + 1 + words_used)
                             : unknown_command(argc - 1, argv + 1);
+    stop_as_signalled(); /* the shell sees that Ctrl-C ended it */
     if (fflush(stdout) != 0 && exit_code == 0) {
         fputs("bellows: standard output could not be written\n", stderr);
         return err_exit_code(E_IO);

@@ -80,7 +80,9 @@ static enum err compute_sums(struct sums *out, struct step_times *times, struct 
     TRY(witness_fits(w, key_shape(key), key_path(key)));
     enum err code = run_backend(out, times, b, slot, w, watch);
     b->ops->wipe(slot);
-    return code;
+    TRY(code);
+    TRY(key_intact(key)); /* pages of a file that was cut meanwhile read as zeros */
+    return witness_intact(w);
 }
 
 static void assemble(struct proof *out, const struct vkey *vk, const struct sums *sums,
@@ -210,7 +212,6 @@ enum err prove_settle(const struct sums *first, struct backend *b, struct backen
             "two computations of one job differ on %s: the machine computes wrongly (memory? "
             "overclocking?)",
             b->device_name);
-    FAIL(E_UNSAT,
-         "the witness does not satisfy the circuit of this key; `snarkjs wtns check` with the "
-         "circuit's .r1cs names the constraint");
+    FAIL(E_UNSAT, "the witness does not satisfy the circuit of this key (computed twice, the proof "
+                  "does not verify); `bellows prove --r1cs FILE` names the constraint");
 }

@@ -1,0 +1,40 @@
+/* The options that choose a backend, the same in every command that computes. */
+#pragma once
+#include "node/cli/args.h"
+#include "node/daemon/backends.h"
+
+enum { THREADS_MAX = 1024 };
+
+#define OPTION_BACKEND                                                                             \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = "backend", .value = "auto|cuda|cpu", .fallback = "auto",    \
+        .env = "BELLOWS_BACKEND",                                                                  \
+        .text = "Where to compute; auto says what it took, cuda never falls back."                 \
+    }
+#define OPTION_THREADS                                                                             \
+    {                                                                                              \
+        .kind = OPTION_NUMBER, .name = "threads", .value = "N", .env = "BELLOWS_THREADS",          \
+        .least = 1, .most = THREADS_MAX,                                                           \
+        .text = "Threads of the cpu backend; all usable cores when absent."                        \
+    }
+#define OPTION_CPU_TIER                                                                            \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = "cpu-tier", .value = "auto|portable|adx|ifma",              \
+        .fallback = "auto", .env = "BELLOWS_CPU_TIER",                                             \
+        .text = "Instructions that the cpu backend uses."                                          \
+    }
+#define OPTION_DEVICE                                                                              \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "device", .value = "INDEX|UUID",                              \
+        .text = "GPU of the cuda backend; the first usable one when absent."                       \
+    }
+#define OPTION_JSON                                                                                \
+    { .kind = OPTION_SWITCH, .name = "json", .text = "Prints one JSON object, errors included." }
+#define OPTION_INSECURE                                                                            \
+    {                                                                                              \
+        .kind = OPTION_SWITCH, .name = "allow-insecure-keys",                                      \
+        .text = "Takes keys whose gamma equals delta, under which anybody can forge: tests only."  \
+    }
+
+/* From the first four of the options above. */
+FALLIBLE backend_args_read(struct backend_options *out, const struct args *args);

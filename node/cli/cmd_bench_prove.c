@@ -1,0 +1,174 @@
+/* bellows bench prove: how long proofs take here, as one JSON line.
+ *
+ * The key is loaded once, warm-up runs are thrown away, every run proves with fresh blinding and is verified. Median and
+ * spread (least and most) of the whole proof and of each step; verification is a step of its own, so that "prove" and
+ * "prove without the self-check" can both be read off.
+ */
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/base/version.h"
+#include "node/cli/backend_args.h"
+#include "node/cli/commands.h"
+#include "node/cli/screen.h"
+#include "node/groth16/prove.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { RUNS_MAX = 1000, ROW_TOTAL = STEP_COUNT, ROWS = STEP_COUNT + 1 };
+
+struct bench {
+    struct key *key;        /* owned (ref) */
+    struct witness witness; /* owned */
+    struct backend *backend;
+    struct backend_choice choice;
+    struct backend_key *backend_key;
+    struct backend_slot *slot;
+    struct screen *screen;
+    struct job_watch watch;
+    uint64_t *ns; /* owned: ROWS rows of `runs` */
+    size_t runs;
+    uint64_t load_ns;
+};
+
+static void bench_done(struct bench *b) {
+    screen_close(&b->screen);
+    mem_free(b->ns);
+    if (b->slot) {
+        b->backend->ops->slot_close(&b->slot);
+    }
+    if (b->backend_key) {
+        b->backend->ops->key_drop(&b->backend_key);
+    }
+    backend_close(&b->backend);
+    witness_close(&b->witness);
+    key_unref(&b->key);
+}
+
+static enum err bench_open(struct bench *b, const struct args *args) {
+    struct backend_options options;
+    TRY(backend_args_read(&options, args));
+    TRY(key_open(&b->key, args_positional(args, "KEY"),
+                 (struct key_options){.allow_insecure = true}));
+    TRY(witness_open(&b->witness, args_positional(args, "WITNESS")));
+    TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
+    TRY(backends_open(&b->backend, &b->choice, &options));
+    uint64_t start_ns = clock_ns();
+    TRY(b->backend->ops->key_load(&b->backend_key, b->backend, b->key));
+    TRY(b->backend->ops->slot_open(&b->slot, b->backend_key));
+    b->load_ns = clock_ns() - start_ns;
+    b->runs = args_number(args, "runs", 5);
+    return mem_new(&b->ns, ROWS * b->runs, sizeof *b->ns);
+}
+
+static enum err prove_once(struct prove_result *out, struct bench *b) {
+    struct blinding blinding;
+    TRY(blinding_random(&blinding, key_curve(b->key)));
+    return groth16_prove(out, b->backend, b->slot, b->key, &b->witness, &blinding, &b->watch);
+}
+
+static enum err bench_run(struct bench *b, uint64_t warmups) {
+    for (uint64_t i = 0; i < warmups + b->runs; i++) {
+        struct prove_result result = {0};
+        enum err code = prove_once(&result, b);
+        if (i >= warmups && code == OK) {
+            for (size_t step = 0; step < STEP_COUNT; step++) {
+                b->ns[step * b->runs + i - warmups] = result.times.ns[step];
+            }
+            b->ns[ROW_TOTAL * b->runs + i - warmups] = result.total_ns;
+        }
+        prove_result_done(&result);
+        TRY(code);
+        screen_progress(b->screen, (double)(i + 1) / (double)(warmups + b->runs));
+    }
+    return OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void add_row(struct text *t, const char *name, uint64_t *ns, size_t runs) {
+    qsort(ns, runs, sizeof *ns, by_value);
+    uint64_t median = (ns[(runs - 1) / 2] + ns[runs / 2]) / 2;
+    text_addf(t, "\"%s\": {\"median\": %" PRIu64 ", \"least\": %" PRIu64 ", \"most\": %" PRIu64 "}",
+              name, median, ns[0], ns[runs - 1]);
+}
+
+static enum err print_line(struct bench *b, uint64_t warmups) {
+    AUTO(text_free) struct text t = {0};
+    const struct key_shape *shape = key_shape(b->key);
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    text_addf(&t, "{\"bench\": \"prove\", \"version\": \"%s\", \"commit\": \"%s\", \"device\": ",
+              BELLOWS_VERSION, BELLOWS_COMMIT);
+    text_add_json_string(&t, b->choice.why);
+    text_add(&t, ", \"key\": ");
+    text_add_json_string(&t, key_path(b->key));
+    text_addf(
+        &t,
+        ", \"curve\": \"%s\", \"wires\": %u, \"public_signals\": %u, \"domain_size\": %" PRIu64
+        ", \"terms\": %" PRIu64 ", \"warmups\": %" PRIu64 ", \"runs\": %zu, \"load_ns\": %" PRIu64
+        ", \"peak_memory_bytes\": %" PRIu64 ", ",
+        key_curve(b->key)->snarkjs_name, shape->wires_count, shape->public_count,
+        shape->domain_size, shape->terms_count[0] + shape->terms_count[1], warmups, b->runs,
+        b->load_ns, (uint64_t)usage.ru_maxrss * 1024);
+    add_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
+    text_add(&t, ", \"steps_ns\": {");
+    for (int step = 0; step < STEP_COUNT; step++) {
+        text_add(&t, step ? ", " : "");
+        add_row(&t, prove_step_name((enum prove_step)step), b->ns + (size_t)step * b->runs,
+                b->runs);
+    }
+    text_add(&t, "}}");
+    TRY(text_done(&t));
+    puts(t.ptr);
+    return OK;
+}
+
+static enum err run_bench(struct args *args) {
+    AUTO(bench_done) struct bench bench = {0};
+    uint64_t warmups = args_number(args, "warmups", 1);
+    TRY(bench_open(&bench, args));
+    screen_open(&bench.screen, "bench prove");
+    TRY(bench_run(&bench, warmups));
+    screen_close(&bench.screen);
+    return print_line(&bench, warmups);
+}
+
+static const struct positional positionals[] = {
+    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    {.name = "WITNESS", .fallback = "witness.wtns", .text = "witness of the key's circuit"},
+    {0},
+};
+static const struct option options[] = {
+    OPTION_BACKEND,
+    OPTION_THREADS,
+    OPTION_CPU_TIER,
+    OPTION_DEVICE,
+    {.kind = OPTION_NUMBER,
+     .name = "runs",
+     .value = "N",
+     .fallback = "5",
+     .least = 1,
+     .most = RUNS_MAX,
+     .text = "Proofs that are timed."},
+    {.kind = OPTION_NUMBER,
+     .name = "warmups",
+     .value = "N",
+     .fallback = "1",
+     .most = RUNS_MAX,
+     .text = "Proofs before them that are not."},
+    OPTIONS_END,
+};
+const struct command cmd_bench_prove = {
+    .name = "bench prove",
+    .sentence = "times proofs under one key; prints one JSON line",
+    .positionals = positionals,
+    .options = options,
+    .notes = "Forgeable keys are taken: no proof leaves the command.",
+    .run = run_bench,
+};
