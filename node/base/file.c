@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "node/base/rng.h"
 
@@ -365,19 +365,19 @@ enum err dir_make(const char *path) {
 }
 
 /* The folders that dir_make_temp made in this process: the only ones that dir_remove_tree removes. */
-static pthread_mutex_t temp_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock temp_lock = LOCK_STATIC(LOCK_FILE);
 static char *temp_dirs[TEMP_DIRS_MAX]; /* [temp_lock] owned */
 
 static FALLIBLE remember(const char *path) {
     AUTO(mem_free_ptr) char *copy = NULL;
     TRY(copy_path(&copy, path));
-    pthread_mutex_lock(&temp_lock);
+    lock_take(&temp_lock);
     for (size_t i = 0; i < TEMP_DIRS_MAX && copy; i++) {
         if (!temp_dirs[i]) {
             temp_dirs[i] = TAKE(copy);
         }
     }
-    pthread_mutex_unlock(&temp_lock);
+    lock_give(&temp_lock);
     REQUIRE(!copy, E_LIMIT, "more than %d temporary folders", TEMP_DIRS_MAX);
     return OK;
 }
@@ -409,7 +409,7 @@ static bool may_remove(const char *path) {
         return false;
     }
     bool ours = false;
-    pthread_mutex_lock(&temp_lock);
+    lock_take(&temp_lock);
     for (size_t i = 0; i < TEMP_DIRS_MAX; i++) {
         size_t len = temp_dirs[i] ? strlen(temp_dirs[i]) : 0;
         if (len > 0 && !strncmp(path, temp_dirs[i], len) && (!path[len] || path[len] == '/')) {
@@ -419,7 +419,7 @@ static bool may_remove(const char *path) {
             }
         }
     }
-    pthread_mutex_unlock(&temp_lock);
+    lock_give(&temp_lock);
     return ours;
 }
 

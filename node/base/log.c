@@ -4,7 +4,6 @@
  */
 #include "node/base/log.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 
 #include "node/base/clock.h"
 #include "node/base/err.h"
+#include "node/base/lock.h"
 #include "node/base/text.h"
 
 enum { CONTEXT_BYTES = 256, EVENTS_MAX = 64, EVENT_BYTES = 48, TAIL_BYTES = CONTEXT_BYTES + 128 };
@@ -45,7 +45,7 @@ bool log_level_from_name(enum log_level *out, const char *name) {
 
 /* --- Repeats: a window per event. A full table lets lines pass uncounted: better noisy than silent. --- */
 
-static pthread_mutex_t repeats_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock repeats_lock = LOCK_STATIC(LOCK_LOG);
 static struct repeats {
     char event[EVENT_BYTES];
     uint64_t since_ns;
@@ -56,7 +56,7 @@ static bool may_show(const char *event, unsigned *suppressed_count) {
     uint64_t now = clock_ns();
     bool show = true;
     *suppressed_count = 0;
-    pthread_mutex_lock(&repeats_lock);
+    lock_take(&repeats_lock);
     for (size_t i = 0; i < EVENTS_MAX; i++) {
         struct repeats *r = &repeats[i];
         if (!r->event[0]) {
@@ -80,7 +80,7 @@ static bool may_show(const char *event, unsigned *suppressed_count) {
         }
         break;
     }
-    pthread_mutex_unlock(&repeats_lock);
+    lock_give(&repeats_lock);
     return show;
 }
 

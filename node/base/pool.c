@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "node/base/cgroup.h"
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 
 enum { POOL_THREADS_MAX = 1024, SPIN_ROUNDS = 500 };
@@ -29,8 +30,8 @@ struct worker {
 };
 
 struct pool {
-    pthread_mutex_t lock;
-    pthread_cond_t wake, done;
+    struct lock lock;
+    struct condition wake, done;
     struct worker *workers;              /* owned; workers[0] is the caller and has no thread */
     unsigned threads_count;              /* constant */
     unsigned threads_started;            /* [opener] */
@@ -75,12 +76,12 @@ static void *worker_main(void *arg) {
         for (unsigned i = 0; i < p->spin_rounds && atomic_load(&p->jobs_count) == seen; i++) {
             pause_cpu();
         }
-        pthread_mutex_lock(&p->lock);
+        lock_take(&p->lock);
         while (!p->stopping && !(p->open && atomic_load(&p->jobs_count) != seen)) {
-            pthread_cond_wait(&p->wake, &p->lock);
+            condition_wait(&p->wake, &p->lock);
         }
         if (p->stopping) {
-            pthread_mutex_unlock(&p->lock);
+            lock_give(&p->lock);
             return NULL;
         }
         seen = atomic_load(&p->jobs_count);
@@ -88,15 +89,15 @@ static void *worker_main(void *arg) {
         void *ctx = p->ctx;
         size_t count = p->count;
         atomic_fetch_add(&p->inside, 1);
-        pthread_mutex_unlock(&p->lock);
+        lock_give(&p->lock);
 
         work(p, self->idx, task, ctx, count);
 
-        pthread_mutex_lock(&p->lock);
+        lock_take(&p->lock);
         if (atomic_fetch_sub(&p->inside, 1) == 1) {
-            pthread_cond_signal(&p->done);
+            condition_wake_one(&p->done);
         }
-        pthread_mutex_unlock(&p->lock);
+        lock_give(&p->lock);
     }
 }
 
@@ -136,9 +137,9 @@ enum err pool_open(struct pool **out, unsigned threads_count) {
             threads_count, POOL_THREADS_MAX);
     AUTO(pool_close) struct pool *p = NULL;
     TRY(mem_new(&p, 1, sizeof *p));
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
-    pthread_cond_init(&p->done, NULL);
+    lock_init(&p->lock, LOCK_POOL);
+    condition_init(&p->wake);
+    condition_init(&p->done);
     p->threads_count = threads_count;
     p->spin_rounds = threads_count <= cores ? SPIN_ROUNDS : 0;
     TRY(mem_new(&p->workers, threads_count, sizeof *p->workers));
@@ -153,16 +154,16 @@ void pool_close(struct pool **address) {
         return;
     }
     ASSERT(inside_pool != p);
-    pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     p->stopping = true;
-    pthread_cond_broadcast(&p->wake);
-    pthread_mutex_unlock(&p->lock);
+    condition_wake_all(&p->wake);
+    lock_give(&p->lock);
     for (unsigned i = 1; i <= p->threads_started; i++) {
         pthread_join(p->workers[i].thread, NULL);
     }
-    pthread_cond_destroy(&p->wake);
-    pthread_cond_destroy(&p->done);
-    pthread_mutex_destroy(&p->lock);
+    condition_done(&p->wake);
+    condition_done(&p->done);
+    lock_done(&p->lock);
     mem_free(p->workers);
     mem_free_ptr(address);
 }
@@ -188,7 +189,7 @@ void pool_for(struct pool *p, size_t count, pool_task *task, void *ctx) {
         return;
     }
     ASSERT(count < SIZE_MAX - POOL_THREADS_MAX); /* each thread overshoots the counter once */
-    pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     ASSERT(!p->open); /* one caller at a time */
     p->task = task;
     p->ctx = ctx;
@@ -197,23 +198,23 @@ void pool_for(struct pool *p, size_t count, pool_task *task, void *ctx) {
     p->open = true;
     atomic_fetch_add(&p->jobs_count, 1);
     if (count >= p->threads_count) {
-        pthread_cond_broadcast(&p->wake);
+        condition_wake_all(&p->wake);
     } else {
         for (size_t i = 1; i < count; i++) {
-            pthread_cond_signal(&p->wake);
+            condition_wake_one(&p->wake);
         }
     }
-    pthread_mutex_unlock(&p->lock);
+    lock_give(&p->lock);
 
     work(p, 0, task, ctx, count);
 
     for (unsigned i = 0; i < p->spin_rounds && atomic_load(&p->inside) > 0; i++) {
         pause_cpu();
     }
-    pthread_mutex_lock(&p->lock);
+    lock_take(&p->lock);
     p->open = false;
     while (atomic_load(&p->inside) > 0) {
-        pthread_cond_wait(&p->done, &p->lock);
+        condition_wait(&p->done, &p->lock);
     }
-    pthread_mutex_unlock(&p->lock);
+    lock_give(&p->lock);
 }
