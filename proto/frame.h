@@ -69,9 +69,9 @@ void frame_codec_free(struct frame_codec **codec);
 
 /* Largest encoding of a frame of raw_bytes, delimiter included. */
 size_t frame_wire_bytes_max(size_t raw_bytes);
-/* Encodes frame `index` of the layout: delimiter and message into out (capacity at least frame_wire_bytes_max), *len is its
- * length. `raw` is the whole piece. zstd level 1 where it saves at least 1/16, else raw bytes. */
-FALLIBLE frame_encode(struct bytes_mut out, size_t *len, struct frame_codec *codec,
+/* Encodes frame `index` of the layout, delimiter and message, somewhere inside `scratch` (at least frame_wire_bytes_max of the
+ * piece): *out is lent from it. `raw` is the whole piece. zstd level 1 where that saves at least 1/16, else raw bytes. */
+FALLIBLE frame_encode(struct bytes *out, struct bytes_mut scratch, struct frame_codec *codec,
                       const struct frame_layout *layout, uint32_t index, struct bytes raw);
 
 /* Reads one message, without its delimiter; checks it against the layout. */
@@ -81,20 +81,20 @@ FALLIBLE frame_parse(struct frame *out, const struct frame_layout *layout, struc
 FALLIBLE frame_decode(struct bytes_mut place, struct frame_codec *codec, const struct frame *frame);
 
 /* Cuts a sequence of chunks, of any size, into messages. Messages that lie whole in a chunk are lent from it; others are put
- * together in the stream's buffer, which grows to the largest message, at most frame_wire_bytes_max(frame_bytes). */
+ * together in the stream's buffer, allocated when the first such message comes: frame_wire_bytes_max(frame_bytes). */
 struct frame_stream {
-    uint8_t *buffer; /* owned */
-    size_t buffer_len, buffer_cap;
-    size_t message_bytes_max;
-    uint64_t wire_bytes; /* taken so far */
-    uint32_t messages_count;
+    uint8_t *buffer; /* owned; NULL until needed */
+    size_t buffer_len;
+    size_t message_bytes_max; /* without delimiter */
+    uint64_t wire_bytes;      /* taken so far */
+    uint32_t messages_count, messages_max;
     bool buffer_lent; /* the last message lies in the buffer */
 };
-FALLIBLE frame_stream_init(struct frame_stream *out, const struct frame_layout *layout);
+void frame_stream_init(struct frame_stream *out, const struct frame_layout *layout);
 void frame_stream_done(struct frame_stream *stream);
-/* Takes from *chunk (advancing it) until one message is complete: *message, valid until the next call (in the stream's
- * buffer) or as long as the chunk (*lent_from_chunk). When the chunk is used up first, message->ptr is NULL. */
+/* Takes from *chunk (advancing it) until one message is complete: *message, valid until the next call, or as long as the
+ * chunk when *lent_from_chunk. When the chunk is used up first, message->ptr is NULL. After an error the stream is dead. */
 FALLIBLE frame_stream_next(struct bytes *message, bool *lent_from_chunk,
                            struct frame_stream *stream, struct bytes *chunk);
-/* After the last chunk: E_FORMAT if a message is incomplete. */
+/* After the last chunk: E_FORMAT if a message is incomplete or messages are missing. */
 FALLIBLE frame_stream_end(const struct frame_stream *stream);

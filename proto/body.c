@@ -1,0 +1,224 @@
+/* A witness into frames and back.
+ *
+ * Both ways one frame is in hand at a time. The reader knows from the descriptor how long everything is; it refuses a
+ * frame out of order, since a sequence in an object has an order and anything else means that chunks were mixed up.
+ * Lanes that decode on several threads use frame.h directly.
+ */
+#include "proto/body.h"
+
+#include "node/base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* --- Writing --- */
+
+FALLIBLE body_layout_of_witness(struct frame_layout *out, uint64_t values_count) {
+    REQUIRE(values_count <= UINT64_MAX / 32, E_RANGE, "%" PRIu64 " values do not fit a body",
+            values_count);
+    struct frame_section section = {
+        .kind = SECTION_WITNESS_RAW, .values_count = values_count, .raw_bytes = 32 * values_count};
+    return frame_layout_init(out, &section, 1, FRAME_RAW_BYTES_MAX, UINT64_MAX);
+}
+
+FALLIBLE body_write(struct body_summary *out, const struct frame_layout *layout,
+                    const struct bytes *data, body_sink *sink, void *sink_ctx) {
+    struct body_summary summary = {.layout = *layout};
+    AUTO(frame_codec_free) struct frame_codec *codec = NULL;
+    AUTO(sha256_free) struct sha256_run *run = NULL;
+    AUTO(mem_free_ptr) uint8_t *block = NULL;
+    struct bytes_mut scratch = {.len = frame_wire_bytes_max(layout->frame_bytes)};
+    TRY(frame_codec_new(&codec));
+    TRY(sha256_new(&run));
+    TRY(mem_new_raw(&block, 1, scratch.len));
+    scratch.ptr = block;
+    for (uint32_t i = 0; i < layout->frames_count; i++) {
+        struct frame_place place = frame_place_of(layout, i);
+        struct bytes section = data[place.section], frame;
+        ASSERT(section.len == layout->sections[place.section].raw_bytes);
+        TRY(frame_encode(&frame, scratch, codec, layout, i,
+                         bytes_of(section.ptr + place.offset, place.raw_bytes)));
+        TRY(sha256_add(run, frame));
+        summary.wire_bytes += frame.len;
+        TRY(sink(sink_ctx, frame));
+    }
+    mem_wipe(block, scratch.len);
+    TRY(sha256_end(&summary.sha256, run));
+    *out = summary;
+    return OK;
+}
+
+struct collect {
+    uint8_t *ptr;
+    size_t len, cap;
+};
+
+static FALLIBLE collect_frame(void *ctx, struct bytes frame) {
+    struct collect *c = ctx;
+    if (frame.len > c->cap - c->len) {
+        c->len = c->cap + 1; /* too long: said by body_write_inline */
+        return E_LIMIT;
+    }
+    memcpy(c->ptr + c->len, frame.ptr, frame.len);
+    c->len += frame.len;
+    return OK;
+}
+
+FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
+                           const struct frame_layout *layout, const struct bytes *data,
+                           size_t bytes_max) {
+    AUTO(mem_free_ptr) uint8_t *block = NULL;
+    TRY(mem_new_raw(&block, 1, bytes_max));
+    struct collect c = {.ptr = block, .cap = bytes_max};
+    enum err err = body_write(summary, layout, data, collect_frame, &c);
+    if (c.len > c.cap) {
+        *out = (struct bytes_mut){NULL, 0};
+        return OK;
+    }
+    TRY(err);
+    *out = (struct bytes_mut){TAKE(block), c.len};
+    return OK;
+}
+
+/* One block; the Body comes first, so that freeing it frees all. */
+struct described {
+    Bellows__V1__Body body;
+    Bellows__V1__Section sections[BODY_SECTIONS_MAX], *section_ptrs[BODY_SECTIONS_MAX];
+    Bellows__V1__ObjectRef object;
+    uint8_t sha256[SHA256_BYTES];
+};
+
+/* protobuf-c's structs hold char * for what they only read. */
+static char *borrowed(const char *s) {
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summary,
+                       struct body_place place) {
+    struct described *d = NULL;
+    TRY(mem_new(&d, 1, sizeof *d));
+    const struct frame_layout *l = &summary->layout;
+    bellows__v1__body__init(&d->body);
+    for (uint32_t i = 0; i < l->sections_count; i++) {
+        bellows__v1__section__init(&d->sections[i]);
+        d->sections[i].kind = (Bellows__V1__SectionKind)l->sections[i].kind;
+        d->sections[i].values_count = l->sections[i].values_count;
+        d->sections[i].raw_bytes = l->sections[i].raw_bytes;
+        d->section_ptrs[i] = &d->sections[i];
+    }
+    memcpy(d->sha256, summary->sha256.b, sizeof d->sha256);
+    d->body.n_sections = l->sections_count;
+    d->body.sections = d->section_ptrs;
+    d->body.frame_bytes = l->frame_bytes;
+    d->body.frames_count = l->frames_count;
+    d->body.raw_bytes = l->raw_bytes;
+    d->body.wire_bytes = summary->wire_bytes;
+    d->body.sha256 = (ProtobufCBinaryData){sizeof d->sha256, d->sha256};
+    if (place.inline_frames.ptr) {
+        d->body.place_case = BELLOWS__V1__BODY__PLACE_INLINE_FRAMES;
+        d->body.inline_frames.len = place.inline_frames.len;
+        d->body.inline_frames.data = (uint8_t *)(uintptr_t)place.inline_frames.ptr;
+    } else {
+        bellows__v1__object_ref__init(&d->object);
+        d->object.bucket = borrowed(place.bucket);
+        d->object.name = borrowed(place.name);
+        d->object.nuid = borrowed(place.nuid);
+        d->body.place_case = BELLOWS__V1__BODY__PLACE_OBJECT;
+        d->body.object = &d->object;
+    }
+    *out = &d->body;
+    return OK;
+}
+
+/* --- Reading --- */
+
+struct body_reader {
+    struct frame_layout layout;
+    struct frame_stream stream;
+    struct frame_codec *codec;                /* owned */
+    struct sha256_run *run;                   /* owned */
+    struct bytes_mut dest[BODY_SECTIONS_MAX]; /* lent */
+    uint64_t wire_bytes;
+    struct sha256 sha256;
+};
+
+FALLIBLE body_reader_new(struct body_reader **out, const Bellows__V1__Body *body,
+                         const struct bytes_mut *dest, size_t dest_count, uint64_t raw_bytes_max) {
+    AUTO(body_reader_free) struct body_reader *r = NULL;
+    TRY(mem_new(&r, 1, sizeof *r));
+    TRY(body_layout(&r->layout, body, raw_bytes_max));
+    REQUIRE(dest_count == r->layout.sections_count, E_FORMAT,
+            "body has %" PRIu32 " sections, %zu expected here", r->layout.sections_count,
+            dest_count);
+    for (size_t i = 0; i < dest_count; i++) {
+        REQUIRE(dest[i].len == r->layout.sections[i].raw_bytes, E_FORMAT,
+                "section %zu of the body has %" PRIu64 " bytes, %zu expected here", i,
+                r->layout.sections[i].raw_bytes, dest[i].len);
+        r->dest[i] = dest[i];
+    }
+    r->wire_bytes = body->wire_bytes;
+    memcpy(r->sha256.b, body->sha256.data, SHA256_BYTES);
+    frame_stream_init(&r->stream, &r->layout);
+    TRY(frame_codec_new(&r->codec));
+    TRY(sha256_new(&r->run));
+    *out = TAKE(r);
+    return OK;
+}
+
+void body_reader_free(struct body_reader **reader) {
+    struct body_reader *r = *reader;
+    if (r) {
+        frame_codec_free(&r->codec);
+        sha256_free(&r->run);
+        frame_stream_done(&r->stream);
+        mem_free(r);
+        *reader = NULL;
+    }
+}
+
+static FALLIBLE read_message(struct body_reader *r, struct bytes message) {
+    struct frame f;
+    TRY(frame_parse(&f, &r->layout, message));
+    REQUIRE(f.index == r->stream.messages_count - 1, E_FORMAT,
+            "frame %" PRIu32 " stands where frame %" PRIu32 " is due", f.index,
+            r->stream.messages_count - 1);
+    struct bytes_mut place = {r->dest[f.section].ptr + f.offset, f.raw_bytes};
+    return frame_decode(place, r->codec, &f);
+}
+
+FALLIBLE body_reader_add(struct body_reader *r, struct bytes chunk) {
+    REQUIRE(chunk.len <= r->wire_bytes - r->stream.wire_bytes, E_FORMAT,
+            "body is longer than the %" PRIu64 " bytes that its descriptor states", r->wire_bytes);
+    TRY(sha256_add(r->run, chunk));
+    for (;;) {
+        struct bytes message;
+        bool lent;
+        TRY(frame_stream_next(&message, &lent, &r->stream, &chunk));
+        if (!message.ptr) {
+            return OK;
+        }
+        TRY(read_message(r, message));
+    }
+}
+
+FALLIBLE body_reader_end(struct body_reader *r) {
+    struct sha256 got;
+    TRY(frame_stream_end(&r->stream));
+    REQUIRE(r->stream.wire_bytes == r->wire_bytes, E_FORMAT,
+            "body has %" PRIu64 " bytes, its descriptor states %" PRIu64, r->stream.wire_bytes,
+            r->wire_bytes);
+    TRY(sha256_end(&got, r->run));
+    REQUIRE(memcmp(got.b, r->sha256.b, sizeof got.b) == 0, E_FORMAT,
+            "body does not have the SHA-256 that its descriptor states");
+    return OK;
+}
+
+FALLIBLE body_read_inline(const Bellows__V1__Body *body, const struct bytes_mut *dest,
+                          size_t dest_count, uint64_t raw_bytes_max) {
+    AUTO(body_reader_free) struct body_reader *r = NULL;
+    REQUIRE(body->place_case == BELLOWS__V1__BODY__PLACE_INLINE_FRAMES, E_FORMAT,
+            "body is not inline");
+    TRY(body_reader_new(&r, body, dest, dest_count, raw_bytes_max));
+    TRY(body_reader_add(r, bytes_of(body->inline_frames.data, body->inline_frames.len)));
+    return body_reader_end(r);
+}

@@ -1,0 +1,278 @@
+/* A walk before the unpacking.
+ *
+ * The walk follows the message's descriptor through the packed bytes without allocating anything and refuses what
+ * protobuf-c would accept to its own harm: deep nesting (it recurses), a flood of tiny sub-messages or unknown fields (it
+ * allocates up to sixty bytes for each two), strings that C would see shorter than they are. What passes is unpacked under
+ * an allocator that stops at ALLOCATION_FACTOR times the input.
+ */
+#include "proto/unpack.h"
+
+#include "node/base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { ALLOCATION_FACTOR = 64, ALLOCATION_BYTES_MIN = 64 * 1024, VARINT_BYTES_MAX = 10 };
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+struct walk {
+    const char *what;
+    size_t items_count;
+};
+
+static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *type,
+                             struct bytes data, unsigned depth);
+
+static FALLIBLE read_varint(uint64_t *out, struct reader *r) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < VARINT_BYTES_MAX; i++) {
+        uint8_t byte;
+        TRY(read_u8(&byte, r));
+        value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (!(byte & 0x80)) {
+            *out = value;
+            return OK;
+        }
+    }
+    FAIL(E_FORMAT, "%s: varint longer than %d bytes at byte %zu", r->what, VARINT_BYTES_MAX,
+         r->pos);
+}
+
+static FALLIBLE read_delimited(struct bytes *out, struct reader *r) {
+    uint64_t len;
+    TRY(read_varint(&len, r));
+    REQUIRE(len <= reader_left(r), E_FORMAT, "%s: field of %" PRIu64 " bytes with %zu left",
+            r->what, len, reader_left(r));
+    return read_span(out, r, (size_t)len);
+}
+
+/* Bytes of one well-formed UTF-8 character at p (left bytes left), 0 if it is none. */
+static size_t utf8_step(const uint8_t *p, size_t left) {
+    static const struct {
+        uint8_t mask, lead, least_second, most_second;
+        uint8_t len;
+    } forms[] = {
+        {0xff, 0xe0, 0xa0, 0xbf, 3}, /* no overlong form */
+        {0xff, 0xed, 0x80, 0x9f, 3}, /* no surrogates */
+        {0xff, 0xf0, 0x90, 0xbf, 4}, {0xff, 0xf4, 0x80, 0x8f, 4}, {0xe0, 0xc0, 0x80, 0xbf, 2},
+        {0xf0, 0xe0, 0x80, 0xbf, 3}, {0xf8, 0xf0, 0x80, 0xbf, 4},
+    };
+    if (p[0] < 0x80) {
+        return p[0] ? 1 : 0;
+    }
+    if (p[0] == 0xc0 || p[0] == 0xc1 || p[0] > 0xf4) {
+        return 0;
+    }
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        if ((p[0] & forms[i].mask) == forms[i].lead) {
+            size_t len = forms[i].len;
+            if (len > left || p[1] < forms[i].least_second || p[1] > forms[i].most_second) {
+                return 0;
+            }
+            for (size_t k = 2; k < len; k++) {
+                if ((p[k] & 0xc0) != 0x80) {
+                    return 0;
+                }
+            }
+            return len;
+        }
+    }
+    return 0;
+}
+
+static FALLIBLE check_string(struct bytes s, const char *what, const char *field) {
+    size_t at = 0;
+    while (at < s.len) {
+        size_t step = utf8_step(s.ptr + at, s.len - at);
+        REQUIRE(step > 0, E_FORMAT, "%s: %s holds byte 0x%02x at %zu: not UTF-8 text", what, field,
+                s.ptr[at], at);
+        at += step;
+    }
+    return OK;
+}
+
+static unsigned wire_type_of(ProtobufCType type) {
+    switch (type) {
+    case PROTOBUF_C_TYPE_FIXED32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+    case PROTOBUF_C_TYPE_FLOAT:
+        return WIRE_FIXED32;
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return WIRE_FIXED64;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_BYTES:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return WIRE_BYTES;
+    default:
+        return WIRE_VARINT;
+    }
+}
+
+static FALLIBLE count_items(struct walk *w, size_t more) {
+    w->items_count += more;
+    REQUIRE(w->items_count <= MESSAGE_ITEMS_MAX, E_LIMIT, "%s has more than %d fields and entries",
+            w->what, MESSAGE_ITEMS_MAX);
+    return OK;
+}
+
+static FALLIBLE skip_value(struct reader *r, unsigned wire_type) {
+    uint64_t n;
+    struct bytes span;
+    switch (wire_type) {
+    case WIRE_VARINT:
+        return read_varint(&n, r);
+    case WIRE_FIXED64:
+        return read_skip(r, 8);
+    case WIRE_FIXED32:
+        return read_skip(r, 4);
+    case WIRE_BYTES:
+        return read_delimited(&span, r);
+    default:
+        FAIL(E_FORMAT, "%s: wire type %u at byte %zu", r->what, wire_type, r->pos);
+    }
+}
+
+/* Numbers packed into one field: at least one byte each. */
+static FALLIBLE walk_packed(struct walk *w, const ProtobufCFieldDescriptor *field,
+                            struct bytes span) {
+    struct reader r = reader_of(span, field->name);
+    while (reader_left(&r) > 0) {
+        TRY(count_items(w, 1));
+        TRY(skip_value(&r, wire_type_of(field->type)));
+    }
+    return OK;
+}
+
+static FALLIBLE walk_field(struct walk *w, const ProtobufCFieldDescriptor *field,
+                           unsigned wire_type, struct reader *r, unsigned depth) {
+    unsigned due = wire_type_of(field->type);
+    struct bytes span;
+    if (wire_type == WIRE_BYTES && due != WIRE_BYTES && field->label == PROTOBUF_C_LABEL_REPEATED) {
+        TRY(read_delimited(&span, r));
+        return walk_packed(w, field, span);
+    }
+    REQUIRE(wire_type == due, E_FORMAT, "%s: %s has wire type %u, want %u", w->what, field->name,
+            wire_type, due);
+    if (due != WIRE_BYTES) {
+        return skip_value(r, due);
+    }
+    TRY(read_delimited(&span, r));
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        return check_string(span, w->what, field->name);
+    }
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+        return walk_message(w, field->descriptor, span, depth + 1);
+    }
+    return OK;
+}
+
+static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *type,
+                             struct bytes data, unsigned depth) {
+    REQUIRE(depth < MESSAGE_DEPTH_MAX, E_FORMAT, "%s is nested deeper than %d", w->what,
+            MESSAGE_DEPTH_MAX);
+    struct reader r = reader_of(data, w->what);
+    unsigned unknown_count = 0;
+    while (reader_left(&r) > 0) {
+        uint64_t key;
+        TRY(count_items(w, 1));
+        TRY(read_varint(&key, &r));
+        uint64_t id = key >> 3;
+        REQUIRE(id > 0 && id < 1U << 29, E_FORMAT, "%s: field number %" PRIu64 " before byte %zu",
+                w->what, id, r.pos);
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field(type, (unsigned)id);
+        if (field) {
+            TRY(walk_field(w, field, key & 7, &r, depth));
+            continue;
+        }
+        REQUIRE(++unknown_count <= MESSAGE_UNKNOWN_FIELDS_MAX, E_FORMAT,
+                "%s has more than %d unknown fields", w->what, MESSAGE_UNKNOWN_FIELDS_MAX);
+        TRY(skip_value(&r, key & 7));
+    }
+    return OK;
+}
+
+/* --- Allocation --- */
+
+struct cap {
+    size_t left;
+    bool exceeded;
+};
+
+static void *cap_alloc(void *ctx, size_t bytes) {
+    struct cap *cap = ctx;
+    if (bytes > cap->left) {
+        cap->exceeded = true;
+        return NULL;
+    }
+    cap->left -= bytes;
+    return mem_alloc(bytes);
+}
+
+static void plain_free(void *ctx, void *ptr) {
+    (void)ctx;
+    mem_free(ptr);
+}
+
+static void *no_alloc(void *ctx, size_t bytes) {
+    (void)ctx;
+    (void)bytes;
+    return NULL;
+}
+
+void message_free(void *address_of_pointer) {
+    ProtobufCMessage **message = address_of_pointer;
+    if (*message) {
+        ProtobufCAllocator heap = {no_alloc, plain_free, NULL};
+        protobuf_c_message_free_unpacked(*message, &heap);
+        *message = NULL;
+    }
+}
+
+/* --- The two doors --- */
+
+static FALLIBLE check_version(const ProtobufCMessage *message, const char *what) {
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(message->descriptor, "version");
+    if (!field || field->type != PROTOBUF_C_TYPE_UINT32) {
+        return OK;
+    }
+    uint32_t version;
+    memcpy(&version, (const char *)message + field->offset, sizeof version);
+    REQUIRE(version > 0 && version <= WIRE_VERSION, E_FORMAT,
+            "%s has version %" PRIu32 ", this program reads 1 to %d", what, version, WIRE_VERSION);
+    return OK;
+}
+
+FALLIBLE message_unpack(void *out, const ProtobufCMessageDescriptor *type, struct bytes data,
+                        size_t bytes_max, const char *what) {
+    REQUIRE(data.len <= bytes_max && data.len <= MESSAGE_BYTES_MAX, E_LIMIT,
+            "%s has %zu bytes, at most %zu allowed", what, data.len, bytes_max);
+    struct walk w = {.what = what};
+    TRY(walk_message(&w, type, data, 0));
+    struct cap cap = {.left = ALLOCATION_BYTES_MIN + ALLOCATION_FACTOR * data.len};
+    ProtobufCAllocator capped = {cap_alloc, plain_free, &cap};
+    AUTO(message_free)
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, &capped, data.len, data.ptr);
+    REQUIRE(message || !cap.exceeded, E_LIMIT, "%s expands to more than %zu bytes", what,
+            ALLOCATION_BYTES_MIN + ALLOCATION_FACTOR * data.len);
+    REQUIRE(message, E_FORMAT, "%s is not a valid %s, or memory ran out", what, type->short_name);
+    TRY(check_version(message, what));
+    *(ProtobufCMessage **)out = TAKE(message);
+    return OK;
+}
+
+FALLIBLE message_pack(struct bytes_mut *out, const void *message, size_t bytes_max,
+                      const char *what) {
+    size_t len = protobuf_c_message_get_packed_size(message);
+    REQUIRE(len <= bytes_max, E_LIMIT, "%s takes %zu bytes, at most %zu allowed", what, len,
+            bytes_max);
+    struct bytes_mut packed = {.len = len};
+    TRY(mem_new_raw(&packed.ptr, 1, len ? len : 1));
+    size_t written = protobuf_c_message_pack(message, packed.ptr);
+    ASSERT(written == len);
+    *out = packed;
+    return OK;
+}
