@@ -403,7 +403,7 @@ void config_sample(struct text *out) {
         add_commands(out, row->commands);
         text_addf(out, "; %s; also --%s, %s.\n", has_range(row) ? range : row->value, flag,
                   variable);
-        text_addf(out, "#%s = %s\n", row->name, row->fallback);
+        text_addf(out, "#%s =%s%s\n", row->name, *row->fallback ? " " : "", row->fallback);
     }
 }
 

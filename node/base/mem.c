@@ -23,6 +23,10 @@ void mem_fail_after(long n) {
     atomic_store(&fail_in, n);
 }
 
+bool mem_fail_pending(void) {
+    return atomic_load(&fail_in) >= 0;
+}
+
 long mem_live_blocks(void) {
     return atomic_load(&blocks_live);
 }

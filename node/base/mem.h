@@ -25,4 +25,5 @@ void mem_wipe(void *ptr, size_t len); /* not optimised away: for witness values 
 
 /* Tests only: the n-th allocation from now on in this process fails (0 = the next one); negative switches it off. */
 void mem_fail_after(long n);
-long mem_live_blocks(void); /* blocks not yet freed, for leak checks in tests */
+bool mem_fail_pending(void); /* the failure asked for has not happened yet */
+long mem_live_blocks(void);  /* blocks not yet freed, for leak checks in tests */

@@ -1,5 +1,6 @@
 /* Runs claims one after the other; a failed check jumps back here. */
 #include "tests/check/check.h"
+#include "node/base/mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,6 +49,29 @@ void check_err(const char *file, int line, enum err want, enum err got, const ch
         check_fail(file, line, "%s gave %s (%s), want %s", what, err_name(got),
                    got ? err_detail() : "", err_name(want));
     }
+}
+
+long check_allocations(enum err (*run)(void *ctx), void *ctx) {
+    enum { ALLOCATIONS_MAX = 100000 };
+    for (long n = 0; n < ALLOCATIONS_MAX; n++) {
+        long live = mem_live_blocks();
+        mem_fail_after(n);
+        enum err code = run(ctx);
+        bool got_through = mem_fail_pending();
+        mem_fail_after(-1);
+        if (mem_live_blocks() != live) {
+            check_fail(__FILE__, __LINE__, "allocation %ld fails: %ld blocks are left behind", n,
+                       mem_live_blocks() - live);
+        }
+        if (code == OK && got_through) {
+            return n;
+        }
+        if (code != E_LIMIT && code != OK) { /* OK: it could do without */
+            check_fail(__FILE__, __LINE__, "allocation %ld fails: %s (%s), want E_LIMIT", n,
+                       err_name(code), err_detail());
+        }
+    }
+    check_fail(__FILE__, __LINE__, "more than %d allocations", ALLOCATIONS_MAX);
 }
 
 void check_mem(const char *file, int line, const void *want, const void *got, size_t len,

@@ -29,6 +29,9 @@ struct rng *
 check_rng(void); /* seeded per claim from --seed or the OS; printed when the claim fails */
 const char *
 check_vectors(const char *tail); /* path below tests/vectors; a static buffer, eight in rotation */
+/* Runs `run` again and again, failing its first allocation, then its second, … until it gets through. Each failure must
+ * come back as E_LIMIT and leave no block behind; `run` frees what it made. Returns how many allocations there were. */
+long check_allocations(enum err (*run)(void *ctx), void *ctx);
 _Noreturn void check_skip(const char *why, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void check_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
