@@ -247,10 +247,17 @@ def curve(c):
         assert x**4 - x**2 + 1 == r and c["lambda"] == -x * x
         # G2: psi(P) = [x] P kills exactly the points of order r.
         assert resultant_gcd([-x, 1], t, p, h2 * r) == r
+        # The chain of the final exponentiation.
+        assert (x - 1) ** 2 * (x + p) * (x * x + p * p - 1) + 3 == 3 * ((p**4 - p**2 + 1) // r)
     else:
         assert h1 == 1
         # G2: [x+1] P + psi([x] P) + psi^2([x] P) = psi^3([2x] P) kills exactly the points of order r.
         assert resultant_gcd([x + 1, x, x, -2 * x], t, p, h2 * r) == r
+        # The chain of the final exponentiation.
+        m, a = 2 * x * (6 * x**2 + 3 * x + 1), 12 * x**3 + 6 * x**2 + 6 * x
+        b = a - 2 * x
+        assert (a + 6 * x**2 + 1) + b * p + a * p**2 + (b - 1) * p**3 == m * ((p**4 - p**2 + 1) // r)
+        assert m % r != 0
         a = e2.mul(x, g2)
         left = e2.add(e2.add(e2.add(a, g2), psi(a)), psi(psi(a)))
         assert left == psi(psi(psi(e2.add(a, a))))
@@ -261,7 +268,7 @@ def curve(c):
     h.text("/* %s: every constant of host and device, in 64-bit little-endian words." % c["title"], " *",
            " * Written by derive.py from x = %s%#x; change that file, never this one. A brace list" % ("-" if x < 0 else "", abs(x)),
            " * initialises an array of words. Unless said otherwise a field element is in Montgomery form (R = 2^(64 limbs)),",
-           " * an element of fp2 is c0 then c1. Source: %s." % c["source"], " */",
+           " * an element of fp2 is two of them, _C0 and _C1. Source: %s." % c["source"], " */",
            "#pragma once", "// clang-format off", "")
     h.define("CURVE_NAME", '"%s"' % c["name"])
     h.define("CURVE_SNARKJS_NAME", '"%s"' % c["snarkjs_name"])
@@ -289,22 +296,24 @@ def curve(c):
     def fp(name, value, comment=None):
         h.define(name, braces(value * R % p, n), comment)
 
+    def flat(name, values, comment):
+        joined = sum((words(v * R % p, n) for v in values), [])
+        h.define(name, "{" + ", ".join("0x%xULL" % w for w in joined) + "}", comment)
+
     def fp2(name, value, comment=None):
-        both = words(value[0] * R % p, n) + words(value[1] * R % p, n)
-        h.define(name, "{" + ", ".join("0x%xULL" % w for w in both) + "}", comment)
+        fp(name + "_C0", value[0], comment)
+        fp(name + "_C1", value[1])
 
     h.text("", "/* G1: y^2 = x^3 + b over fp. */")
     fp("G1_B", c["b"])
-    fp("G1_X", c["g1"][0], "generator")
-    fp("G1_Y", c["g1"][1])
+    flat("G1_GENERATOR", c["g1"], "x, y")
     h.define("G1_COFACTOR_WORDS", max(1, (h1.bit_length() + 63) // 64))
     h.define("G1_COFACTOR", braces(h1, max(1, (h1.bit_length() + 63) // 64)))
     fp("G1_BETA", beta, "(x, y) to (beta x, y) is multiplication by G1_LAMBDA")
     h.define("G1_LAMBDA", braces(lam, 4), "plain integer mod r" + ("; -x^2" if c["family"] == "bls12" else ""))
     h.text("", "/* G2: y^2 = x^3 + b over fp2 = fp[u]/(u^2 + 1). */")
     fp2("G2_B", b2, "b/xi" if c["twist_is_d"] else "b*xi")
-    fp2("G2_X", g2[0], "generator")
-    fp2("G2_Y", g2[1])
+    flat("G2_GENERATOR", g2[0] + g2[1], "x.c0, x.c1, y.c0, y.c1")
     h.define("G2_COFACTOR_WORDS", (h2.bit_length() + 63) // 64)
     h.define("G2_COFACTOR", braces(h2, (h2.bit_length() + 63) // 64))
     fp2("G2_PSI_X", psi_x, "psi(x, y) = (conj(x) PSI_X, conj(y) PSI_Y): multiplication by p on G2")
@@ -321,11 +330,6 @@ def curve(c):
     h.text("", "/* Optimal ate: %s in signed digits, most significant first. */" % c["ate_text"])
     h.define("ATE_LOOP_DIGITS", len(loop))
     h.define("ATE_LOOP", "{" + ", ".join(str(d) for d in loop) + "}")
-    if c["family"] == "bls12":
-        hard = (x - 1) ** 2 // 3
-        assert 3 * hard == (x - 1) ** 2
-        assert hard * (x + p) * (x * x + p * p - 1) + 1 == (p**4 - p**2 + 1) // r
-        h.define("FINAL_EXP", braces(hard, 2), "(x-1)^2/3: (p^4-p^2+1)/r = (x-1)^2/3 (x+p)(x^2+p^2-1) + 1")
     h.text("", "// clang-format on")
     return "\n".join(h.lines) + "\n"
 
