@@ -118,10 +118,7 @@ static enum err open_files(struct run *run, const struct args *args) {
     struct key_options key_options = {.allow_insecure = args_switch(args, "allow-insecure-keys")};
     TRY(key_open(&run->key, run->key_path, key_options));
     TRY(witness_open(&run->witness, run->witness_path));
-    enum err code = witness_fits(&run->witness, key_shape(run->key), run->key_path);
-    if (code != OK) {
-        return err_prefix(code, "%s", run->witness_path);
-    }
+    TRY(witness_fits(&run->witness, key_shape(run->key), run->key_path));
     if (args_text(args, "r1cs")) {
         TRY(check_constraints(run, args_text(args, "r1cs")));
     }

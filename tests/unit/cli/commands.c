@@ -1,0 +1,242 @@
+/* The program's front door, and the commands that look at keys, plan and bench. */
+#include "node/base/file.h"
+#include "node/base/json.h"
+#include "node/base/mem.h"
+#include "tests/check/check.h"
+#include "tests/unit/cli/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *vector(const char *curve, const char *name) {
+    char tail[384];
+    snprintf(tail, sizeof tail, "%s/%s", curve, name);
+    return check_vectors(tail);
+}
+
+static void expect(const struct run *r, int exit_code, const char *out, const char *err) {
+    CHECK_MSG(r->exit_code == exit_code, "exit code %d (signal %d), want %d: %s%s", r->exit_code,
+              r->signal, exit_code, r->out, r->err);
+    CHECK_HAS(r->out, out);
+    CHECK_HAS(r->err, err);
+}
+
+static void claim_front_door(void) {
+    static const struct {
+        const char *line;
+        int exit_code;
+        const char *out, *err;
+    } rows[] = {
+        {"", 2, "usage: bellows COMMAND", ""},
+        {"--help", 0, "prove", ""},
+        {"-h", 0, "prove", ""},
+        {"help", 0, "prove", ""},
+        {"--version", 0, "bellows ", ""},
+        {"prov", 2, "", "did you mean `bellows prove`?"},
+        {"verfiy", 2, "", "did you mean `bellows verify`?"},
+        {"groth16", 2, "", "unknown command \"groth16\""},
+        {"key", 2, "key inspect", "needs a second word"},
+        {"key --help", 0, "key inspect", ""},
+        {"key inspcet", 2, "key inspect", "second word"},
+        {"prove --thread 2", 2, "", "did you mean --threads?"},
+        {"prove --backen cpu", 2, "", "did you mean --backend?"},
+        {"prove --frobnicate", 2, "", "unknown option --frobnicate"},
+        {"prove -j", 2, "", "unknown option -j"},
+        {"prove --threads", 2, "", "--threads needs a value"},
+        {"prove --threads zero", 2, "", "whole number from 1"},
+        {"prove --threads 0", 2, "", "whole number from 1"},
+        {"prove --threads 5000", 2, "", "to 1024"},
+        {"prove --threads 1 --threads 2", 2, "", "given twice"},
+        {"prove --backend gpu", 2, "", "auto|cuda|cpu"},
+        {"prove --json=maybe", 2, "", "neither yes nor no"},
+        {"prove a b c d e", 2, "", "one argument too many"},
+        {"prove --device 0 --backend cpu", 2, "", "--device names a GPU"},
+    };
+    AUTO(scratch_close) struct scratch s = {0};
+    scratch_open(&s);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct run r;
+        run_program(&r, &s, NULL, "%s", rows[i].line);
+        CHECK_MSG(r.exit_code == rows[i].exit_code, "`bellows %s`: exit code %d, want %d: %s%s",
+                  rows[i].line, r.exit_code, rows[i].exit_code, r.out, r.err);
+        expect(&r, rows[i].exit_code, rows[i].out, rows[i].err);
+        run_free(&r);
+    }
+    CHECK_EQ(0, scratch_files(&s));
+}
+
+/* Every command of the list has a page that names the command and --help itself. */
+static void claim_help_pages(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r, page;
+    size_t count = 0;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "--help");
+    for (char *save = NULL, *line = strtok_r(r.out, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *end = line;
+        if (strncmp(line, "  ", 2) != 0 || line[2] < 'a' || line[2] > 'z') {
+            continue;
+        }
+        end = strstr(line + 2, "  ");
+        CHECK(end);
+        *end = '\0';
+        run_program(&page, &s, NULL, "%s --help", line + 2);
+        char title[80];
+        snprintf(title, sizeof title, "bellows %s: ", line + 2);
+        expect(&page, 0, title, "");
+        CHECK_HAS(page.out, "--help");
+        CHECK_HAS(page.out, "usage: bellows");
+        run_free(&page);
+        count++;
+    }
+    run_free(&r);
+    CHECK(count >= 7);
+}
+
+static void claim_closed_output(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s, "\"$BELLOWS\" verify %s %s %s > /dev/full",
+               vector("bn128", "base/circuit.zkey"), vector("bn128", "base/public.json"),
+               vector("bn128", "base/proof.json"));
+    expect(&r, 2, "", "standard output");
+    run_free(&r);
+}
+
+static void claim_export(void) {
+    static const char *const cases[] = {"bn128/base",    "bls12381/base", "bn128/manypub",
+                                        "bn128/nopub",   "bls12381/min",  "bls12381/unused-O0",
+                                        "bn128/chain200"};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        AUTO(scratch_close) struct scratch s = {0};
+        struct run r;
+        scratch_open(&s);
+        run_script(&r, &s,
+                   "\"$BELLOWS\" key export-vkey --allow-insecure-keys %s/circuit.zkey && "
+                   "{ cat verification_key.json; echo; } | cmp - %s/verification_key.json",
+                   check_vectors(cases[i]), check_vectors(cases[i]));
+        expect(&r, 0, "", "");
+        CHECK_STR("", r.err);
+        run_free(&r);
+    }
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "key export-vkey %s",
+                vector("bn128", "base-uncontributed/circuit.zkey"));
+    expect(&r, 2, "", "--allow-insecure-keys");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+}
+
+static void claim_inspect(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    AUTO(json_free) cJSON *json = NULL;
+    const cJSON *member = NULL;
+    uint64_t number = 0;
+    size_t sections = 0;
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "key inspect %s", vector("bls12381", "mul-beacon/circuit.zkey"));
+    expect(&r, 0, "bls12381", "");
+    CHECK_HAS(r.out, "contributions  3");
+    CHECK_HAS(r.out, "4 = 2^2 rows");
+    CHECK_HAS(r.out, "sha256");
+    CHECK(!strstr(r.out, "WARNING"));
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect %s", vector("bn128", "base-uncontributed/circuit.zkey"));
+    expect(&r, 0, "forge", "");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect --json %s", vector("bn128", "base/circuit.zkey"));
+    expect(&r, 0, "", "");
+    CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "inspect"));
+    CHECK_OK(json_number_member(&number, json, 8, 8, "wires"));
+    CHECK_OK(json_number_member(&number, json, 2, 2, "public_signals"));
+    CHECK_OK(json_number_member(&number, json, 8, 8, "domain_size"));
+    CHECK_OK(json_number_member(&number, json, 1, 1, "contributions"));
+    CHECK_OK(json_list_member(&member, &sections, json, "sections"));
+    CHECK_EQ(10, sections);
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect %s", vector("bls12381", "base/circuit.params"));
+    expect(&r, 0, "bellman", "");
+    CHECK_HAS(r.out, "powers");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect --json %s", vector("bn128", "bad/plonk.zkey"));
+    expect(&r, 2, "\"code\": \"E_FORMAT\"", "PLONK");
+    run_free(&r);
+}
+
+static void claim_check(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "key check %s", vector("bls12381", "bits/circuit.zkey"));
+    expect(&r, 0, "OK", "");
+    CHECK_STR("", r.err);
+    run_free(&r);
+    run_program(&r, &s, NULL, "key check --json %s", vector("bn128", "base/circuit.zkey"));
+    expect(&r, 0, "\"remembered\": false", "");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key check --allow-insecure-keys %s",
+                vector("bn128", "bad/off-curve-a.zkey"));
+    expect(&r, 2, "", "section 5");
+    run_free(&r);
+}
+
+static void claim_plan(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    AUTO(json_free) cJSON *json = NULL;
+    uint64_t number = 0;
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "plan --backend cpu --threads 2 %s",
+                vector("bn128", "chain200/circuit.zkey"));
+    expect(&r, 0, "fits           yes", "");
+    CHECK_HAS(r.out, "MiB");
+    run_free(&r);
+    run_program(&r, &s, NULL, "plan --backend cpu --json %s",
+                vector("bn128", "chain200/circuit.zkey"));
+    expect(&r, 0, "\"fits\": true", "");
+    CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "plan"));
+    CHECK_OK(json_number_member(&number, json, 1, (uint64_t)1 << 40, "host_bytes"));
+    CHECK_OK(json_number_member(&number, json, 256, 256, "domain_size"));
+    run_free(&r);
+}
+
+static void claim_bench(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    AUTO(json_free) cJSON *json = NULL;
+    const cJSON *row = NULL;
+    uint64_t least = 0, median = 0, most = 0;
+    const char *commit = NULL;
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "bench prove --backend cpu --runs 5 --warmups 1 %s %s",
+                vector("bn128", "mul/circuit.zkey"), vector("bn128", "mul/witness.wtns"));
+    expect(&r, 0, "\"runs\": 5", "");
+    CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "bench"));
+    CHECK_OK(json_text_member(&commit, json, "commit"));
+    CHECK_OK(json_member(&row, json, "prove_ns"));
+    CHECK_OK(json_number_member(&least, row, 1, 60000000000u, "least"));
+    CHECK_OK(json_number_member(&median, row, 1, 60000000000u, "median"));
+    CHECK_OK(json_number_member(&most, row, 1, 60000000000u, "most"));
+    CHECK(least <= median && median <= most);
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"the front door knows its commands, options and their nearest names", claim_front_door},
+        {"every listed command has a help page", claim_help_pages},
+        {"an answer that cannot be written is no success", claim_closed_output},
+        {"key export-vkey writes snarkjs's bytes", claim_export},
+        {"key inspect shows shape, sections, contributions and danger", claim_inspect},
+        {"key check passes sound keys and names the section of a bad point", claim_check},
+        {"plan answers as a table and as JSON", claim_plan},
+        {"bench prove prints median and spread of each step", claim_bench},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
