@@ -123,6 +123,7 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
         d->object.bucket = borrowed(place.bucket);
         d->object.name = borrowed(place.name);
         d->object.nuid = borrowed(place.nuid);
+        d->object.first_sequence = place.first_sequence;
         d->body.place_case = BELLOWS__V1__BODY__PLACE_OBJECT;
         d->body.object = &d->object;
     }

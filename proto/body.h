@@ -34,6 +34,7 @@ FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
 struct body_place {
     struct bytes inline_frames;
     const char *bucket, *name, *nuid;
+    uint64_t first_sequence;
 };
 FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summary,
                        struct body_place place);

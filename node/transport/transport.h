@@ -228,12 +228,13 @@ struct ack_parts {
 };
 FALLIBLE ack_subject_parse(struct ack_parts *out, const char *ack_subject);
 
-/* --- Key-value buckets: stream KV_<bucket>, subjects $KV.<bucket>.<key>, readable by every NATS client --- */
+/* --- Key-value buckets: stream KV_<bucket>, subjects $KV.<bucket>.<key>, readable by every NATS client ---
+ *
+ * Each key has one value, its latest (history 1). */
 
 struct kv_config {
     const char *bucket;
-    uint64_t ttl_ns;  /* 0: for ever. An expiry is seen by nobody: sweep. */
-    uint32_t history; /* 0: 1 */
+    uint64_t ttl_ns; /* 0: for ever. An expiry is seen by nobody: sweep. */
     int32_t value_bytes_max;
     uint32_t replicas;
 };
@@ -263,14 +264,14 @@ FALLIBLE kv_update(uint64_t *revision, bool *won, struct transport *t, const cha
 /* With last = 0 always, else only if the revision is still that. won may be NULL. */
 FALLIBLE kv_delete(bool *won, struct transport *t, const char *bucket, const char *key,
                    uint64_t last);
-/* Calls visit for every live key that `filter` covers ("*", ">", "tenant.*"), in order of last change. An error from visit ends
- * the walk and is returned. Entries are lent for the call. */
+/* Calls visit for every live key that `filter` covers ("*", ">", "tenant.*"), in order of last change; a key that changes
+ * meanwhile may come twice. An error from visit ends the walk and is returned. Entries are lent for the call. */
 typedef enum err kv_visit(void *ctx, const struct kv_entry *entry);
 FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv_visit *visit,
                  void *ctx);
 
-/* First every live key, then every change in order, deletions too; nothing is missed across reconnects (with history 1 a
- * value replaced at once may be skipped, the last one never). */
+/* First every live key, then every change in order, deletions too. Nothing is missed across reconnects; of changes in quick
+ * succession to one key only the last may be seen. */
 struct kv_watch;
 FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *bucket,
                        const char *filter);
@@ -295,7 +296,7 @@ struct object_info {
     uint64_t bytes;
     uint32_t chunks_count;
     struct sha256 sha256;
-    bool deleted;
+    uint64_t first_sequence; /* of the first chunk; only after a commit, else 0 */
 };
 
 /* An object is invisible until committed. Any error (a lost connection above all, as chunks may then be stored out of order)
@@ -311,12 +312,12 @@ void object_upload_close(struct object_upload **u); /* without commit: abandons 
 
 FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
                      const char *name);
-/* By nuid, without looking at the name: chunks_count 0 and bytes 0 when they are not known yet (the end is then found by
- * the caller's own count). Several requests are in flight; chunks come out in order. */
+/* By nuid, without looking at the name. Several requests are in flight; chunks come out in order. */
 struct object_download;
 struct object_download_options {
     const char *bucket;
     const char *nuid;
+    uint64_t first_sequence;     /* where the chunks begin; 0: look for them */
     uint64_t bytes;              /* exact length; the download ends there */
     const struct sha256 *sha256; /* checked at the end; NULL: the caller does */
     uint64_t wait_ns;            /* without any chunk; 0: 30 s. Reconnects are ridden out. */

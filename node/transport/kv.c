@@ -1,0 +1,331 @@
+/* Key-value buckets on streams, in the layout that every NATS client uses.
+ *
+ *   stream KV_<bucket>, one message per subject $KV.<bucket>.<key>; header KV-Operation: DEL (or PURGE) marks a deletion;
+ *   a key's revision is its message's sequence
+ *
+ * Compare-and-set is a publish with the expected last sequence of the subject, so the reason of a refusal is a
+ * code and not a text. Walking and watching use no consumer: "the first message at or after sequence n under this filter" is
+ * one request, and with one message per subject following it from 1 on meets every live key once. A watch goes on from
+ * where it is; a plain subscription to the same subjects only says when to look again. So there is nothing
+ * to re-create after a reconnect, and nothing that the server could drop.
+ */
+#include "node/transport/ops.h"
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "proto/limits.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_NS  SECOND_NS        /* looks without having been told to */
+#define RETRY_NS (SECOND_NS / 10) /* after an error of the connection */
+
+struct name {
+    char text[SUBJECT_BYTES_MAX];
+};
+
+static FALLIBLE bucket_stream(struct name *out, const char *bucket) {
+    TRY(check_name(bucket, "bucket"));
+    snprintf(out->text, sizeof out->text, "KV_%s", bucket);
+    return OK;
+}
+
+static FALLIBLE key_subject(struct name *out, const char *bucket, const char *key, bool filter) {
+    TRY(check_name(bucket, "bucket"));
+    REQUIRE(key && key[0], E_FORMAT, "key of bucket %s is empty", bucket);
+    for (const char *c = key; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || strchr("_=/-.", *c);
+        REQUIRE(plain || (filter && (*c == '*' || *c == '>')), E_FORMAT,
+                "key of bucket %s has byte 0x%02x", bucket, (unsigned char)*c);
+    }
+    int len = snprintf(out->text, sizeof out->text, "$KV.%s.%s", bucket, key);
+    REQUIRE(len > 0 && (size_t)len < sizeof out->text, E_FORMAT, "key of bucket %s is too long",
+            bucket);
+    return OK;
+}
+
+FALLIBLE kv_ensure(struct transport *t, const struct kv_config *c) {
+    struct name stream, subjects;
+    TRY(bucket_stream(&stream, c->bucket));
+    TRY(key_subject(&subjects, c->bucket, ">", true));
+    return stream_ensure(t, &(struct stream_config){
+                                .name = stream.text,
+                                .subjects = {subjects.text},
+                                .discard_new = true,
+                                .allow_rollup = true,
+                                .deny_delete = true,
+                                .messages_per_subject_max = 1,
+                                .message_bytes_max = c->value_bytes_max,
+                                .age_max_ns = c->ttl_ns,
+                                .replicas = c->replicas,
+                            });
+}
+
+/* --- Entries --- */
+
+static void entry_of(struct kv_entry *out, struct message *m, const char *bucket) {
+    const char *operation = message_header(m, "KV-Operation");
+    size_t prefix = strlen("$KV.") + strlen(bucket) + 1;
+    bool gone = operation && (!strcmp(operation, "DEL") || !strcmp(operation, "PURGE"));
+    *out = (struct kv_entry){
+        .key = m->subject + (strlen(m->subject) > prefix ? prefix : strlen(m->subject)),
+        .value = m->data,
+        .revision = m->sequence,
+        .time_unix_ns = m->time_unix_ns,
+        .operation = gone ? KV_DELETE : KV_PUT,
+        .message = *m,
+    };
+}
+
+void kv_entry_done(struct kv_entry *e) {
+    message_done(&e->message);
+    *e = (struct kv_entry){0};
+}
+
+/* The key's last entry, deletions included. */
+static FALLIBLE get_any(struct kv_entry *out, bool *found, struct transport *t, const char *bucket,
+                        const char *key) {
+    struct name stream, subject;
+    struct message m = {0};
+    TRY(bucket_stream(&stream, bucket));
+    TRY(key_subject(&subject, bucket, key, false));
+    TRY(stream_get_last(&m, found, t, stream.text, subject.text));
+    if (*found) {
+        entry_of(out, &m, bucket);
+    }
+    return OK;
+}
+
+FALLIBLE kv_get(struct kv_entry *out, bool *found, struct transport *t, const char *bucket,
+                const char *key) {
+    struct kv_entry e;
+    TRY(get_any(&e, found, t, bucket, key));
+    if (*found && e.operation == KV_DELETE) {
+        kv_entry_done(&e);
+        *found = false;
+    }
+    if (*found) {
+        *out = e;
+    }
+    return OK;
+}
+
+/* --- Writing --- */
+
+struct write {
+    bool expect;
+    uint64_t last;
+    bool delete;
+};
+
+static FALLIBLE write_key(uint64_t *revision, bool *won, struct transport *t, const char *bucket,
+                          const char *key, struct bytes value, struct write w) {
+    struct name subject;
+    struct publish_ack ack;
+    TRY(key_subject(&subject, bucket, key, false));
+    struct publish_options options = {.expect_last = w.expect, .expect_last_sequence = w.last};
+    TRY(publish_with_header(&ack, t, subject.text, value, &options,
+                            w.delete ? "KV-Operation" : NULL, "DEL"));
+    *won = ack.outcome != PUBLISH_CONFLICT;
+    if (*won) {
+        *revision = ack.sequence;
+    }
+    return OK;
+}
+
+FALLIBLE kv_put(uint64_t *revision, struct transport *t, const char *bucket, const char *key,
+                struct bytes value) {
+    bool won;
+    return write_key(revision, &won, t, bucket, key, value, (struct write){0});
+}
+
+FALLIBLE kv_update(uint64_t *revision, bool *won, struct transport *t, const char *bucket,
+                   const char *key, struct bytes value, uint64_t last) {
+    return write_key(revision, won, t, bucket, key, value,
+                     (struct write){.expect = true, .last = last});
+}
+
+FALLIBLE kv_create(uint64_t *revision, bool *won, struct transport *t, const char *bucket,
+                   const char *key, struct bytes value) {
+    TRY(kv_update(revision, won, t, bucket, key, value, 0));
+    if (*won) {
+        return OK;
+    }
+    struct kv_entry e;
+    bool found;
+    TRY(get_any(&e, &found, t, bucket, key));
+    uint64_t last = found ? e.revision : 0;
+    bool deleted = !found || e.operation == KV_DELETE;
+    if (found) {
+        kv_entry_done(&e);
+    }
+    /* Over a deletion's mark, or over nothing where the key expired in between. */
+    return deleted ? kv_update(revision, won, t, bucket, key, value, last) : OK;
+}
+
+FALLIBLE kv_delete(bool *won, struct transport *t, const char *bucket, const char *key,
+                   uint64_t last) {
+    uint64_t revision;
+    bool ignored;
+    return write_key(&revision, won ? won : &ignored, t, bucket, key, bytes_of(NULL, 0),
+                     (struct write){.expect = last > 0, .last = last, .delete = true});
+}
+
+/* --- Walking --- */
+
+FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv_visit *visit,
+                 void *ctx) {
+    struct name stream, subject;
+    TRY(bucket_stream(&stream, bucket));
+    TRY(key_subject(&subject, bucket, filter, true));
+    for (uint64_t next = 1;;) {
+        struct message m = {0};
+        struct kv_entry e;
+        bool found;
+        TRY(stream_get_next(&m, &found, t, stream.text, next, subject.text));
+        if (!found) {
+            return OK;
+        }
+        entry_of(&e, &m, bucket);
+        next = e.revision + 1;
+        enum err err = e.operation == KV_PUT ? visit(ctx, &e) : OK;
+        kv_entry_done(&e);
+        TRY(err);
+    }
+}
+
+/* --- Watching --- */
+
+struct kv_watch {
+    struct transport *t;        /* lent */
+    struct subscription *hints; /* owned */
+    struct name stream, filter;
+    char bucket[SUBJECT_BYTES_MAX];
+    uint64_t next;      /* sequence from which on nothing has been handed out */
+    uint64_t first_end; /* last sequence at opening */
+    uint64_t losses;
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool hinted; /* [lock] */
+};
+
+static void on_hint(void *ctx, struct message *m) {
+    struct kv_watch *w = ctx;
+    (void)m;
+    pthread_mutex_lock(&w->lock);
+    w->hinted = true;
+    pthread_cond_signal(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+}
+
+FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *bucket,
+                       const char *filter) {
+    AUTO(kv_watch_close) struct kv_watch *w = NULL;
+    struct stream_info info;
+    TRY(mem_new(&w, 1, sizeof *w));
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&w->lock, NULL);
+    w->t = t;
+    w->next = 1;
+    w->losses = t->ops->losses(t);
+    TRY(bucket_stream(&w->stream, bucket));
+    TRY(key_subject(&w->filter, bucket, filter, true));
+    snprintf(w->bucket, sizeof w->bucket, "%s", bucket);
+    TRY(transport_subscribe(&w->hints, t, w->filter.text,
+                            &(struct subscribe_options){.handler = on_hint, .handler_ctx = w}));
+    TRY(stream_info(&info, t, w->stream.text));
+    w->first_end = info.last_sequence;
+    *out = TAKE(w);
+    return OK;
+}
+
+void kv_watch_close(struct kv_watch **watch) {
+    struct kv_watch *w = *watch;
+    if (w) {
+        subscription_close(&w->hints);
+        pthread_cond_destroy(&w->cond);
+        pthread_mutex_destroy(&w->lock);
+        mem_free(w);
+        *watch = NULL;
+    }
+}
+
+static void wait_hint(struct kv_watch *w, uint64_t wait_ns) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + wait_ns;
+    until.tv_sec += (time_t)(ns / SECOND_NS);
+    until.tv_nsec = (long)(ns % SECOND_NS);
+    pthread_mutex_lock(&w->lock);
+    while (!w->hinted && pthread_cond_timedwait(&w->cond, &w->lock, &until) == 0) {
+    }
+    w->hinted = false;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* A server that came back without its store counts from 1 again. */
+static FALLIBLE follow_restart(struct kv_watch *w) {
+    uint64_t losses = w->t->ops->losses(w->t);
+    struct stream_info info;
+    if (losses == w->losses) {
+        return OK;
+    }
+    TRY(stream_info(&info, w->t, w->stream.text));
+    w->losses = losses;
+    if (info.last_sequence + 1 < w->next) {
+        w->next = 1;
+    }
+    return OK;
+}
+
+static FALLIBLE look(struct kv_entry *out, bool *found, struct kv_watch *w) {
+    struct message m = {0};
+    TRY(follow_restart(w));
+    TRY(stream_get_next(&m, found, w->t, w->stream.text, w->next, w->filter.text));
+    if (*found) {
+        entry_of(out, &m, w->bucket);
+        w->next = out->revision + 1;
+    }
+    return OK;
+}
+
+FALLIBLE kv_watch_next(struct kv_entry *out, bool *caught_up, struct kv_watch *w,
+                       uint64_t wait_ns) {
+    uint64_t deadline = clock_ns() + wait_ns;
+    for (;;) {
+        struct kv_entry e;
+        bool found = false;
+        enum err err = look(&e, &found, w);
+        if (err == OK && found) {
+            bool live = e.operation == KV_PUT || e.revision > w->first_end;
+            if (live) {
+                *out = e;
+                if (caught_up) {
+                    *caught_up = w->next > w->first_end;
+                }
+                return OK;
+            }
+            kv_entry_done(&e); /* was deleted before we opened */
+            continue;
+        }
+        uint64_t now = clock_ns();
+        if (caught_up && err == OK) {
+            *caught_up = true;
+        }
+        if (now >= deadline) {
+            TRY(err);
+            FAIL(E_TIMEOUT, "bucket %s: nothing new in time", w->bucket);
+        }
+        uint64_t pause = err == OK ? POLL_NS : RETRY_NS;
+        wait_hint(w, deadline - now < pause ? deadline - now : pause);
+    }
+}

@@ -1,0 +1,71 @@
+/* Shared by nats.c (connection and core messages) and jetstream.c (streams and consumers over requests). */
+#pragma once
+#include "node/transport/ops.h"
+
+#include <nats/nats.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct nats_transport {
+    struct transport base;
+    natsOptions *options; /* owned */
+    natsConnection *nc;   /* owned */
+    uint64_t request_wait_ns;
+    char inbox_prefix[96];
+    void (*on_event)(void *ctx, enum transport_event event, const char *detail);
+    void *event_ctx;
+    atomic_uint_fast64_t losses, reconnects, slow, refused, errors;
+    pthread_mutex_t lock; /* last_error, closed */
+    pthread_cond_t closed_cond;
+    bool closed;
+    char last_error[256];
+};
+
+static inline struct nats_transport *nats_of(struct transport *t) {
+    return (struct nats_transport *)t;
+}
+
+extern const struct transport_ops nats_ops;
+
+int64_t wait_ms(uint64_t wait_ns); /* rounded up, at least 1 */
+/* What the library says, as our code, with what was attempted in the detail. */
+enum err nats_error(natsStatus status, const char *doing, const char *subject);
+void nats_message(struct message *out, natsMsg *msg); /* takes msg over */
+const char *nats_header(natsMsg *msg, const char *name);
+/* "<prefix>.<nuid>": subscribe to it with ".*" behind. */
+void nats_inbox(char out[160], const struct nats_transport *t);
+/* A subscription that loses nothing locally, and its quiet end. */
+FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox);
+void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub);
+
+/* The JetStream half. */
+FALLIBLE js_stream_ensure(struct transport *t, const struct stream_config *config);
+FALLIBLE js_stream_delete(struct transport *t, const char *name);
+FALLIBLE js_stream_info(struct stream_info *out, struct transport *t, const char *name);
+FALLIBLE js_stream_purge(uint64_t *purged_count, struct transport *t, const char *name,
+                         const char *filter);
+FALLIBLE js_stream_delete_message(bool *found, struct transport *t, const char *name,
+                                  uint64_t sequence);
+FALLIBLE js_stream_get(struct message *out, bool *found, struct transport *t, const char *name,
+                       uint64_t sequence, const char *filter);
+FALLIBLE js_publish(struct publish_ack *out, struct transport *t, const char *subject,
+                    struct bytes data, const struct publish_options *options,
+                    const char *header_name, const char *header_value);
+FALLIBLE js_consumer_ensure(struct transport *t, const struct consumer_config *config);
+FALLIBLE js_consumer_delete(struct transport *t, const char *stream, const char *name);
+FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transport *t,
+                          const char *stream, const char *name);
+FALLIBLE js_puller_open(struct puller **out, struct transport *t, const char *stream,
+                        const char *consumer);
+FALLIBLE js_puller_next(struct message *out, struct puller *p, uint64_t wait_ns);
+void js_puller_wake(struct puller *p);
+void js_puller_close(struct puller *p);
+FALLIBLE js_ack(struct transport *t, const char *ack_subject, enum ack_kind kind,
+                uint64_t delay_ns);
+FALLIBLE js_ack_sync(struct transport *t, const char *ack_subject, uint64_t wait_ns);
+FALLIBLE js_pipe_open(struct pipe **out, struct transport *t);
+FALLIBLE js_pipe_publish(struct pipe *p, uint64_t token, const char *subject, struct bytes data);
+FALLIBLE js_pipe_get(struct pipe *p, uint64_t token, const char *stream, uint64_t sequence,
+                     const char *filter);
+FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *p, uint64_t wait_ns);
+void js_pipe_close(struct pipe *p);

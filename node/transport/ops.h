@@ -1,0 +1,104 @@
+/* Behind transport.h: what an implementation provides. Two do, nats.c (with jetstream.c) and loopback.c.
+ *
+ * Everything that can be built on these operations is built once above them (kv.c, object.c, fleet.c), so that the twin can
+ * differ from the server only here. A pipe is what bulk transfer needs beyond single calls: several publishes or
+ * reads in flight, their answers in any order.
+ *
+ * Threads  as in transport.h; a pipe one thread at a time.
+ */
+#pragma once
+#include "node/transport/transport.h"
+
+struct transport {
+    const struct transport_ops *ops;
+};
+struct subscription {
+    const struct transport_ops *ops;
+};
+struct puller {
+    const struct transport_ops *ops;
+};
+struct pipe {
+    const struct transport_ops *ops;
+};
+
+/* One answer: token is the one given with the operation. */
+struct pipe_answer {
+    uint64_t token;
+    struct fault fault;     /* OK or why this operation failed */
+    struct publish_ack ack; /* of a publish */
+    bool found;             /* of a read */
+    struct message message; /* the caller's, when found */
+};
+
+struct transport_ops {
+    void (*close)(struct transport *t);
+    void (*health)(struct transport_health *out, struct transport *t);
+    /* Counts losses of the connection: what was in flight when it rises has an unknown fate. */
+    uint64_t (*losses)(struct transport *t);
+    bool (*connected)(struct transport *t);
+
+    void (*message_done)(struct message *m);
+    const char *(*message_header)(const struct message *m, const char *name);
+
+    FALLIBLE (*send)(struct transport *t, const char *subject, struct bytes data);
+    FALLIBLE (*flush)(struct transport *t, uint64_t wait_ns);
+    FALLIBLE(*subscribe)
+    (struct subscription **out, struct transport *t, const char *subject,
+     const struct subscribe_options *options);
+    FALLIBLE (*subscription_next)(struct message *out, struct subscription *sub, uint64_t wait_ns);
+    void (*subscription_close)(struct subscription *sub);
+    FALLIBLE(*request)
+    (struct message *out, struct transport *t, const char *subject, struct bytes data,
+     uint64_t wait_ns);
+
+    FALLIBLE (*stream_ensure)(struct transport *t, const struct stream_config *config);
+    FALLIBLE (*stream_delete)(struct transport *t, const char *name);
+    FALLIBLE (*stream_info)(struct stream_info *out, struct transport *t, const char *name);
+    FALLIBLE(*stream_purge)
+    (uint64_t *purged_count, struct transport *t, const char *name, const char *filter);
+    FALLIBLE(*stream_delete_message)
+    (bool *found, struct transport *t, const char *name, uint64_t sequence);
+    /* filter NULL: exactly `sequence`. sequence 0: the last that `filter` covers. Both: the first at or after. */
+    FALLIBLE(*stream_get)
+    (struct message *out, bool *found, struct transport *t, const char *name, uint64_t sequence,
+     const char *filter);
+    FALLIBLE(*publish)
+    (struct publish_ack *out, struct transport *t, const char *subject, struct bytes data,
+     const struct publish_options *options, const char *header_name, const char *header_value);
+
+    FALLIBLE (*consumer_ensure)(struct transport *t, const struct consumer_config *config);
+    FALLIBLE (*consumer_delete)(struct transport *t, const char *stream, const char *name);
+    FALLIBLE(*consumer_info)
+    (struct consumer_info *out, bool *found, struct transport *t, const char *stream,
+     const char *name);
+    FALLIBLE(*puller_open)
+    (struct puller **out, struct transport *t, const char *stream, const char *consumer);
+    FALLIBLE (*puller_next)(struct message *out, struct puller *p, uint64_t wait_ns);
+    void (*puller_wake)(struct puller *p);
+    void (*puller_close)(struct puller *p);
+    FALLIBLE(*ack)
+    (struct transport *t, const char *ack_subject, enum ack_kind kind, uint64_t delay_ns);
+    FALLIBLE (*ack_sync)(struct transport *t, const char *ack_subject, uint64_t wait_ns);
+
+    FALLIBLE (*pipe_open)(struct pipe **out, struct transport *t);
+    FALLIBLE(*pipe_publish)
+    (struct pipe *p, uint64_t token, const char *subject, struct bytes data);
+    FALLIBLE(*pipe_get)
+    (struct pipe *p, uint64_t token, const char *stream, uint64_t sequence, const char *filter);
+    FALLIBLE (*pipe_next)(struct pipe_answer *out, struct pipe *p, uint64_t wait_ns);
+    void (*pipe_close)(struct pipe *p);
+};
+
+enum { REQUEST_WAIT_DEFAULT_S = 5, PENDING_DEFAULT = 65536 };
+#define SECOND_NS UINT64_C(1000000000)
+
+/* A publish with one header of our own, for kv.c (operation) and nobody else. */
+FALLIBLE publish_with_header(struct publish_ack *out, struct transport *t, const char *subject,
+                             struct bytes data, const struct publish_options *options,
+                             const char *header_name, const char *header_value);
+
+/* What every call asks first. */
+FALLIBLE check_subject(const char *subject); /* not empty, no spaces, short enough */
+FALLIBLE check_name(const char *name,
+                    const char *what); /* stream, consumer, bucket: no dots, spaces or wildcards */
