@@ -4,14 +4,13 @@
  */
 #include "node/cli/screen.h"
 #include "node/base/clock.h"
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BAR_CELLS = 40, LINE_BYTES = 256, REDRAW_NS = 250000000 };
@@ -23,10 +22,10 @@ struct screen {
     _Atomic(const struct job_watch *) watch; /* lent */
     _Atomic uint32_t permille;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake; /* on CLOCK_MONOTONIC */
-    bool closing;        /* [lock] */
-    bool drawn;          /* [thread], then the closer */
+    struct lock lock;
+    struct condition wake;
+    bool closing; /* [lock] */
+    bool drawn;   /* [thread], then the closer */
 };
 
 static bool is_terminal(void) {
@@ -67,22 +66,16 @@ static void draw(struct screen *screen, uint64_t elapsed_ns) {
 
 static void *run(void *arg) {
     struct screen *screen = arg;
-    pthread_mutex_lock(&screen->lock);
+    lock_take(&screen->lock);
     while (!screen->closing) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += REDRAW_NS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&screen->wake, &screen->lock, &until);
+        struct timespec until = clock_wait_until(REDRAW_NS);
+        condition_wait_until(&screen->wake, &screen->lock, &until);
         uint64_t elapsed_ns = clock_ns() - screen->start_ns;
         if (!screen->closing && elapsed_ns >= QUIET_NS) {
             draw(screen, elapsed_ns);
         }
     }
-    pthread_mutex_unlock(&screen->lock);
+    lock_give(&screen->lock);
     return NULL;
 }
 
@@ -97,15 +90,11 @@ void screen_open(struct screen **out, const char *title) {
     }
     screen->title = title;
     screen->start_ns = clock_ns();
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&screen->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&screen->lock, NULL);
+    condition_init(&screen->wake);
+    lock_init(&screen->lock, LOCK_CLI);
     if (pthread_create(&screen->thread, NULL, run, screen) != 0) {
-        pthread_cond_destroy(&screen->wake);
-        pthread_mutex_destroy(&screen->lock);
+        condition_done(&screen->wake);
+        lock_done(&screen->lock);
         mem_free(screen);
         return;
     }
@@ -117,16 +106,16 @@ void screen_close(struct screen **address) {
     if (!screen) {
         return;
     }
-    pthread_mutex_lock(&screen->lock);
+    lock_take(&screen->lock);
     screen->closing = true;
-    pthread_cond_signal(&screen->wake);
-    pthread_mutex_unlock(&screen->lock);
+    condition_wake_one(&screen->wake);
+    lock_give(&screen->lock);
     pthread_join(screen->thread, NULL);
     if (screen->drawn) {
         put("\r\x1b[K", 4);
     }
-    pthread_cond_destroy(&screen->wake);
-    pthread_mutex_destroy(&screen->lock);
+    condition_done(&screen->wake);
+    lock_done(&screen->lock);
     mem_free_ptr(address);
 }
 

@@ -7,11 +7,11 @@
  * verify, and no single point of it is wrong.
  */
 #include "node/base/clock.h"
+#include "node/base/lock.h"
 #include "node/key/parts.h"
 #include "node/key/remembered.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ struct check {
     const struct key_parts *parts; /* lent */
     const char *name;              /* lent */
     uint64_t first_chunk;          /* of this round */
-    pthread_mutex_t lock;          /* guards the rest */
+    struct lock lock;              /* guards the rest */
     struct key_report report;      /* [lock] */
     bool failed;                   /* [lock] */
     uint64_t failed_chunk;         /* [lock] the lowest one */
@@ -60,7 +60,7 @@ static void check_chunk(void *ctx, size_t idx, unsigned worker_idx) {
     uint64_t infinities = 0;
     enum err e = key_points_check(&infinities, check->parts, check->name, range);
     struct fault fault = fault_of(e);
-    pthread_mutex_lock(&check->lock);
+    lock_take(&check->lock);
     check->report.points_checked += range.count;
     check->report.infinities_count[chunk.which] += infinities;
     if (e != OK && (!check->failed || nth < check->failed_chunk)) {
@@ -68,7 +68,7 @@ static void check_chunk(void *ctx, size_t idx, unsigned worker_idx) {
         check->failed_chunk = nth;
         check->fault = fault;
     }
-    pthread_mutex_unlock(&check->lock);
+    lock_give(&check->lock);
 }
 
 static void run_round(struct check *check, struct pool *pool, size_t chunks_count) {
@@ -102,7 +102,7 @@ static FALLIBLE twins_check(const struct vkey *vk, const char *name) {
 static FALLIBLE check_all(struct key_report *out, const struct key_parts *parts, const char *name,
                           struct pool *pool, void (*progress)(void *ctx, double done),
                           void *progress_ctx) {
-    struct check check = {.parts = parts, .name = name, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct check check = {.parts = parts, .name = name, .lock = LOCK_STATIC(LOCK_KEY)};
     uint64_t total = 0;
     for (unsigned which = 0; which < KEY_POINTS_COUNT; which++) {
         total += chunks_of(parts, (enum key_points)which);
@@ -117,7 +117,7 @@ static FALLIBLE check_all(struct key_report *out, const struct key_parts *parts,
             progress(progress_ctx, (double)check.first_chunk / (double)total);
         }
     }
-    pthread_mutex_destroy(&check.lock);
+    lock_done(&check.lock);
     if (check.failed) {
         return fault_raise(&check.fault);
     }

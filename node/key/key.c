@@ -8,6 +8,7 @@
 #include "node/key/key.h"
 
 #include "node/base/clock.h"
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "node/curve/encode.h"
 #include "node/key/mapping_guard.h"
@@ -15,7 +16,6 @@
 #include "node/key/remembered.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct key {
     struct file_map map; /* owned */
     struct mapping_guard guard;
     struct key_parts parts; /* owned; spans lent from map */
-    pthread_mutex_t lock;   /* guards the two below; a leaf, nothing is called under it */
+    struct lock lock;       /* guards the two below; a leaf, nothing is called under it */
     bool digest_known;      /* [lock] */
     struct sha256 digest;   /* [lock] */
 };
@@ -39,7 +39,7 @@ static void key_free(struct key **k) {
     key_parts_done(&(*k)->parts);
     guard_close(&(*k)->guard);
     file_map_close(&(*k)->map);
-    pthread_mutex_destroy(&(*k)->lock);
+    lock_done(&(*k)->lock);
     mem_free(*k);
     *k = NULL;
 }
@@ -93,7 +93,7 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
     AUTO(key_free) struct key *key = NULL;
     TRY(mem_new(&key, 1, sizeof *key));
     atomic_init(&key->refs_count, 1);
-    pthread_mutex_init(&key->lock, NULL);
+    lock_init(&key->lock, LOCK_KEY);
     TRY(file_map_open(&key->map, path));
     if (!key->map.heap) {
         key->guard = guard_open(key->map.base, key->map.bytes.len);
@@ -221,8 +221,8 @@ static FALLIBLE digest_compute(struct sha256 *out, const struct key *key) {
     TRY(sha256_of(&digest, key->map.bytes));
     TRY(key_intact(key));
     if (named && identity_name(after, &key->map) && strcmp(identity, after) == 0) {
-        sha256_hex(line, &digest);
-        strcat(line, "\n");
+        sha256_hex(after, &digest);
+        snprintf(line, sizeof line, "%s\n", after);
         remembered_put("digests", identity, line);
     }
     *out = digest;
@@ -230,16 +230,16 @@ static FALLIBLE digest_compute(struct sha256 *out, const struct key *key) {
 }
 
 FALLIBLE key_digest(struct sha256 *out, struct key *key) {
-    pthread_mutex_lock(&key->lock);
+    lock_take(&key->lock);
     bool known = key->digest_known;
     struct sha256 digest = key->digest;
-    pthread_mutex_unlock(&key->lock);
+    lock_give(&key->lock);
     if (!known) {
         TRY(digest_compute(&digest, key));
-        pthread_mutex_lock(&key->lock);
+        lock_take(&key->lock);
         key->digest = digest;
         key->digest_known = true;
-        pthread_mutex_unlock(&key->lock);
+        lock_give(&key->lock);
     }
     *out = digest;
     return OK;

@@ -96,7 +96,7 @@ static unsigned read_port(const struct check_server *s) {
     fclose(f);
     text[len] = '\0';
     const char *at = strstr(text, "127.0.0.1:");
-    return at && strchr(at, '}') ? (unsigned)atoi(at + strlen("127.0.0.1:")) : 0;
+    return at && strchr(at, '}') ? (unsigned)strtoul(at + strlen("127.0.0.1:"), NULL, 10) : 0;
 }
 
 static bool listens(unsigned port) {

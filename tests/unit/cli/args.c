@@ -3,6 +3,7 @@
 #include "node/base/mem.h"
 #include "tests/check/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,9 +100,9 @@ static void claim_switch_words(void) {
         }
         unsetenv("BELLOWS_TEST_JSON");
         if (!strchr(rows[i].word, ' ')) {
-            char line[64] = "--json=";
+            char line[64];
             AUTO(args_free) struct args *given = NULL;
-            strcat(line, rows[i].word);
+            snprintf(line, sizeof line, "--json=%s", rows[i].word);
             enum err code = parse(&given, line);
             CHECK_EQ(rows[i].on < 0 ? E_USAGE : OK, code);
             CHECK(code != OK || args_switch(given, "json") == rows[i].on);
