@@ -122,6 +122,7 @@ static enum err open_files(struct run *run, const struct args *args) {
     if (args_text(args, "r1cs")) {
         TRY(check_constraints(run, args_text(args, "r1cs")));
     }
+    stop_sets(&run->watch.cancel); /* from here on there may be something to clean up */
     TRY(file_out_open(&run->proof_file, run->proof_path));
     TRY(file_out_open(&run->public_file, run->public_path));
     run->open_ns = clock_ns() - start_ns;
@@ -180,7 +181,6 @@ static enum err settle(struct run *run) {
 }
 
 static enum err compute(struct run *run) {
-    stop_sets(&run->watch.cancel);
     screen_open(&run->screen, "prove");
     screen_follow(run->screen, &run->watch);
     enum err code = groth16_prove(&run->result, run->backend, run->slot, run->key, &run->witness,

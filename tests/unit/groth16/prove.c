@@ -140,33 +140,32 @@ static void check_case(struct contender *contender, const struct oracle_case *c)
     opened_close(&o);
 }
 
-static void claim_oracle(bool reference) {
+static void check_oracle(struct contender *contenders, size_t contenders_count) {
     static struct oracle_case cases[ORACLE_CASES_MAX];
-    struct contender contenders[CONTENDERS_MAX];
     size_t count = oracle_cases(cases);
-    long live = mem_live_blocks();
-    size_t contenders_count = open_contenders(contenders, false);
-    if (reference) {
-        close_contenders(contenders, contenders_count);
-        CHECK_OK(reference_backend_open(&contenders[0].backend));
-        snprintf(contenders[0].name, sizeof contenders[0].name, "reference");
-        contenders_count = 1;
-    }
     for (size_t k = 0; k < contenders_count; k++) {
         for (size_t i = 0; i < count; i++) {
             check_case(&contenders[k], &cases[i]);
         }
     }
-    close_contenders(contenders, contenders_count);
-    CHECK_EQ(live, mem_live_blocks());
 }
 
 static void claim_oracle_reference(void) {
-    claim_oracle(true);
+    struct contender reference = {.name = "reference"};
+    long live = mem_live_blocks();
+    CHECK_OK(reference_backend_open(&reference.backend));
+    check_oracle(&reference, 1);
+    close_contenders(&reference, 1);
+    CHECK_EQ(live, mem_live_blocks());
 }
 
 static void claim_oracle_cpu(void) {
-    claim_oracle(false);
+    struct contender contenders[CONTENDERS_MAX];
+    long live = mem_live_blocks();
+    size_t count = open_contenders(contenders, false);
+    check_oracle(contenders, count);
+    close_contenders(contenders, count);
+    CHECK_EQ(live, mem_live_blocks());
 }
 
 /* ── Bellman: the assembly does not care how H was computed ── */
