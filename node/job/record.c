@@ -69,11 +69,16 @@ enum err record_init(struct record *out, struct bytes job, const struct sha256 *
     return OK;
 }
 
-void record_done(struct record *r) {
+static void wipe_job(struct record *r) {
     if (r->job.ptr) {
         mem_wipe(r->job.ptr, r->job.len); /* it may hold an inline witness */
     }
     mem_free(r->job.ptr);
+    r->job = (struct bytes_mut){0};
+}
+
+void record_done(struct record *r) {
+    wipe_job(r);
     mem_free(r->parts);
     *r = (struct record){0};
 }
@@ -203,6 +208,7 @@ enum record_answer record_end(struct record *r, enum job_state state, const char
     }
     r->state = state;
     r->updated_unix_ms = now_unix_ms;
+    wipe_job(r);
     copy_text(r->reason, sizeof r->reason, reason);
     return RECORD_MOVED;
 }

@@ -1,0 +1,344 @@
+/* The loop: stand by until the lease is held, then lead until it is lost or the end comes.
+ *
+ *   lead:  ensure streams ─▶ feeds start ─▶ { take an event, apply it to the index; every 100 ms the tick; place if due } ─▶ feeds stop
+ *
+ * The tick finds by looking what events may have missed: silent lanes, lost partitions, deadlines, joins and deaths that could not
+ * be finished while the server was away.
+ */
+#include "node/coordinator/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/coordinator/work.h"
+#include "proto/fleet.pb-c.h"
+
+static const uint64_t TICK_NS = UINT64_C(100000000);
+static const uint64_t STAND_BY_NS = UINT64_C(100000000);
+static const uint64_t SILENCE_NS = UINT64_C(3500000000);
+enum { EVENTS_PER_ROUND = 64 };
+
+/* --- Events --- */
+
+static void bytes_free(struct bytes_mut *b) {
+    mem_free(b->ptr);
+}
+
+static void on_record(struct coordinator *c, const struct kv_entry *entry) {
+    char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
+    if (entry->operation != KV_PUT || job_key_parse(tenant, job_id, entry->key) != OK) {
+        return;
+    }
+    struct job_name name = {tenant, job_id};
+    struct job_view *view = backlog_find(&c->backlog, name);
+    if (view && entry->revision <= view->revision) {
+        return; /* our own write, or older */
+    }
+    AUTO(record_done) struct record r = {0};
+    enum err code = record_unpack(&r, entry->value);
+    if (code == OK && !job_state_is_open(r.state)) {
+        if (view && r.generation >= view->generation) {
+            ending_forget(c, view);
+        }
+        return;
+    }
+    if (code == OK) {
+        code = backlog_put(&view, &c->backlog, name, &r, entry->revision, clock_ns());
+    }
+    if (code != OK) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_error("record.unreadable", "job=%s tenant=%s detail=%s", job_id, tenant,
+                  log_quote(quoted, sizeof quoted, err_detail()));
+        return;
+    }
+    c->placing_due = true;
+    if (view->joining && view->parts_count > 1) {
+        IGNORE(ending_join(c, view)); /* the tick tries again */
+    }
+}
+
+static void mark_lost(struct coordinator *c, size_t lane_idx, enum part_loss loss) {
+    const struct lane_ref *lane = &c->lanes.views[lane_idx].ref;
+    for (size_t i = 0; i < c->backlog.count; i++) {
+        struct job_view *job = c->backlog.jobs[i];
+        for (uint32_t k = 0; k < job->parts_count; k++) {
+            struct part_view *part = &job->parts[k];
+            bool concerned =
+                part->state == JOB_PLACED || (part->state == JOB_RUNNING && loss == PART_LOST);
+            if (concerned && part->lane.gpu == lane->gpu && !strcmp(part->lane.node, lane->node)) {
+                part->loss = loss;
+            }
+        }
+    }
+}
+
+static void purge_lane(struct coordinator *c, size_t lane_idx) {
+    struct subject stream = stream_name(&c->space, "LANES");
+    struct subject own = subject_lane(&c->space, lane_name_of(&c->lanes.views[lane_idx].ref));
+    IGNORE(stream_purge(NULL, c->links.control, stream.text, own.text));
+}
+
+static void lane_is_gone(struct coordinator *c, size_t lane_idx, const char *event) {
+    const struct lane_view *v = &c->lanes.views[lane_idx];
+    log_warn(event, "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
+    mark_lost(c, lane_idx, PART_LOST);
+    purge_lane(c, lane_idx);
+    place_take_back(c);
+}
+
+static void on_heartbeat(struct coordinator *c, const struct message *m) {
+    enum lane_news news = LANE_NEWS_NONE;
+    size_t idx = 0;
+    if (lanes_hear(&news, &idx, &c->lanes, m->data, clock_ns()) != OK) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_warn("heartbeat.unreadable", "detail=%s",
+                 log_quote(quoted, sizeof quoted, err_detail()));
+        return;
+    }
+    const struct lane_view *v = &c->lanes.views[idx];
+    switch (news) {
+    case LANE_NEWS_CAME:
+        log_info("lane.came", "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
+        break;
+    case LANE_NEWS_REBORN: /* it emptied its own stream when it started */
+        log_warn("lane.reborn", "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
+        mark_lost(c, idx, PART_LOST);
+        place_take_back(c);
+        break;
+    case LANE_NEWS_LEAVING:
+        log_info("lane.leaving", "node=%s gpu=%u", v->ref.node, v->ref.gpu);
+        mark_lost(c, idx, PART_LEFT_BEHIND);
+        place_take_back(c);
+        break;
+    case LANE_NEWS_DIED:
+        lane_is_gone(c, idx, "lane.ended");
+        break;
+    case LANE_NEWS_NONE:
+        return;
+    }
+    c->placing_due = true;
+}
+
+static enum err cancel(struct coordinator *c, const struct message *m, enum job_state *state) {
+    AUTO(message_free) Bellows__V1__Control *control = NULL;
+    TRY(message_unpack(&control, &bellows__v1__control__descriptor, m->data, MESSAGE_BYTES_MAX,
+                       "cancel request"));
+    TRY(id_check(control->tenant, "tenant"));
+    TRY(id_check(control->job_id, "job"));
+    return ending_stop(c, (struct job_name){control->tenant, control->job_id}, E_CANCELLED,
+                       control->reason[0] ? control->reason : "cancelled on request", state);
+}
+
+static void on_control(struct coordinator *c, const struct message *m) {
+    Bellows__V1__ControlReply reply = BELLOWS__V1__CONTROL_REPLY__INIT;
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    enum job_state state = JOB_QUEUED;
+    enum err code = cancel(c, m, &state);
+    reply.version = WIRE_VERSION;
+    reply.ok = code == OK;
+    reply.state =
+        code == OK ? (Bellows__V1__JobState)state : BELLOWS__V1__JOB_STATE__JOB_STATE_UNKNOWN;
+    reply.error_name = (char *)(uintptr_t)(code == OK ? "" : err_name(code));
+    reply.error_detail = (char *)(uintptr_t)(code == OK ? "" : err_detail());
+    if (message_pack(&packed, &reply, MESSAGE_BYTES_MAX, "control reply") == OK) {
+        IGNORE(message_respond(c->links.control, m, bytes_of(packed.ptr, packed.len)));
+    }
+}
+
+static void apply(struct coordinator *c, struct event *e) {
+    size_t idx;
+    switch (e->kind) {
+    case EVENT_JOB:
+        intake_take(c, &e->message);
+        break;
+    case EVENT_RECORD:
+        on_record(c, &e->entry);
+        break;
+    case EVENT_LANE:
+        if (e->entry.operation == KV_PUT &&
+            lanes_read_info(&idx, &c->lanes, e->entry.value, clock_ns()) == OK) {
+            c->placing_due = true;
+        }
+        break;
+    case EVENT_HEARTBEAT:
+        on_heartbeat(c, &e->message);
+        break;
+    case EVENT_CONTROL:
+        on_control(c, &e->message);
+        break;
+    case EVENT_CAUGHT_UP:
+        c->caught_up = true;
+        place_again(c);
+        log_info("coordinator.ready", "jobs=%zu", c->backlog.count);
+        atomic_store(&c->ready, true);
+        break;
+    }
+    event_done(e);
+}
+
+/* --- The tick --- */
+
+static void tick(struct coordinator *c) {
+    uint64_t now_ns = clock_ns();
+    struct transport_health health;
+    transport_health(&health, c->links.feed);
+    if (!health.connected || health.disconnects_count != c->disconnects_seen) {
+        c->disconnects_seen = health.disconnects_count;
+        lanes_excuse(&c->lanes, now_ns);
+    }
+    for (size_t idx;
+         health.connected &&
+         (idx = lanes_next_silent(&c->lanes, now_ns, c->config.silence_ns)) != SIZE_MAX;) {
+        lane_is_gone(c, idx, "lane.silent");
+    }
+    if (c->caught_up && health.connected) {
+        place_take_back(c);
+        ending_sweep(c);
+        c->placing_due = true; /* back-offs end by the clock */
+    }
+    size_t open = 0;
+    for (size_t i = 0; i < c->lanes.count; i++) {
+        open += c->lanes.views[i].open;
+    }
+    atomic_store(&c->lanes_open, open);
+    atomic_store(&c->jobs_open, c->backlog.count);
+    c->ticked_ns = now_ns;
+}
+
+/* --- Leading --- */
+
+static bool goes_on(const struct coordinator *c, uint64_t term) {
+    return !atomic_load(&c->stopping) && lead_is_held(c->lead) && lead_term(c->lead) == term;
+}
+
+static enum err start_leading(struct coordinator *c) {
+    struct fleet_options fleet = {.replicas = c->config.replicas,
+                                  .lane_ack_wait_ns = c->config.lane_ack_wait_ns,
+                                  .lease_ttl_ns = c->config.lease_ttl_ns};
+    TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    TRY(lanes_init(&c->lanes));
+    TRY(backlog_init(&c->backlog, &c->config.limits));
+    TRY(queue_new(&c->events, EVENTS_MAX, sizeof(struct event)));
+    TRY(janitor_open(&c->janitor, c->links.feed));
+    c->caught_up = false;
+    c->placing_due = true;
+    c->led_since_ns = c->ticked_ns = clock_ns();
+    return feed_start(c);
+}
+
+static void stop_leading(struct coordinator *c) {
+    atomic_store(&c->ready, false);
+    feed_stop(c);
+    janitor_close(&c->janitor);
+    queue_free(&c->events);
+    backlog_done(&c->backlog);
+    lanes_done(&c->lanes);
+}
+
+static void lead(struct coordinator *c, uint64_t term) {
+    while (goes_on(c, term)) {
+        struct event e = {0};
+        uint64_t since_ns = clock_ns() - c->ticked_ns;
+        uint64_t wait_ns = since_ns < TICK_NS ? TICK_NS - since_ns : 0;
+        for (int n = 0; n < EVENTS_PER_ROUND && queue_take(c->events, &e, n ? 0 : wait_ns) == OK;
+             n++) {
+            apply(c, &e);
+        }
+        if (clock_ns() - c->ticked_ns >= TICK_NS) {
+            tick(c);
+        }
+        if (c->placing_due && c->caught_up) {
+            place_round(c);
+        }
+    }
+}
+
+static void *coordinator_main(void *ctx) {
+    struct coordinator *c = ctx;
+    while (!atomic_load(&c->stopping)) {
+        if (!lead_is_held(c->lead)) {
+            clock_sleep_ns(STAND_BY_NS);
+            continue;
+        }
+        uint64_t term = lead_term(c->lead);
+        log_info("coordinator.leads", "name=%s term=%llu", c->name, (unsigned long long)term);
+        enum err code = start_leading(c);
+        if (code == OK) {
+            lead(c, term);
+        } else {
+            char quoted[ERR_DETAIL_BYTES + 64];
+            log_error("coordinator.failed", "error=%s detail=%s", err_name(code),
+                      log_quote(quoted, sizeof quoted, err_detail()));
+            clock_sleep_ns(STAND_BY_NS * 5);
+        }
+        stop_leading(c);
+        log_info("coordinator.stands_by", "name=%s", c->name);
+    }
+    return NULL;
+}
+
+/* --- Life --- */
+
+static void apply_defaults(struct coordinator_config *c) {
+    const struct record_limits *d = &record_limits_default;
+    c->limits.attempts_max = c->limits.attempts_max ? c->limits.attempts_max : d->attempts_max;
+    c->limits.deaths_max = c->limits.deaths_max ? c->limits.deaths_max : d->deaths_max;
+    c->limits.refusals_max = c->limits.refusals_max ? c->limits.refusals_max : d->refusals_max;
+    c->silence_ns = c->silence_ns ? c->silence_ns : SILENCE_NS;
+    c->lease_ttl_ns = c->lease_ttl_ns ? c->lease_ttl_ns : LEASE_TTL_NS;
+}
+
+enum err coordinator_open(struct coordinator **out, const struct coordinator_config *config,
+                          const struct coordinator_links *links) {
+    AUTO(coordinator_close) struct coordinator *c = NULL;
+    TRY(mem_new(&c, 1, sizeof *c));
+    c->config = *config;
+    apply_defaults(&c->config);
+    c->links = *links;
+    snprintf(c->name, sizeof c->name, "%s", config->name);
+    TRY(subject_space_init(&c->space, config->prefix));
+    /* The bucket of the lease must be there before anybody can lead. */
+    struct fleet_options fleet = {.replicas = c->config.replicas,
+                                  .lane_ack_wait_ns = c->config.lane_ack_wait_ns,
+                                  .lease_ttl_ns = c->config.lease_ttl_ns};
+    TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    TRY(lead_open(&c->lead, links->lease, &c->space, c->name, c->config.lease_ttl_ns));
+    int rc = pthread_create(&c->thread, NULL, coordinator_main, c);
+    REQUIRE(rc == 0, E_LIMIT, "no thread for the coordinator: %s", strerror(rc));
+    c->thread_runs = true;
+    *out = TAKE(c);
+    return OK;
+}
+
+void coordinator_close(struct coordinator **c) {
+    if (!*c) {
+        return;
+    }
+    atomic_store(&(*c)->stopping, true);
+    if ((*c)->thread_runs) {
+        pthread_join((*c)->thread, NULL);
+    }
+    lead_close(&(*c)->lead);
+    mem_free_ptr(c);
+}
+
+bool coordinator_is_ready(const struct coordinator *c) {
+    return atomic_load(&c->ready);
+}
+
+struct coordinator_counts coordinator_counts_of(const struct coordinator *c) {
+    return (struct coordinator_counts){
+        .jobs_open = atomic_load(&c->jobs_open),
+        .lanes_open = atomic_load(&c->lanes_open),
+        .taken_in = atomic_load(&c->taken_in),
+        .refused = atomic_load(&c->refused),
+        .placed = atomic_load(&c->placed),
+        .taken_back = atomic_load(&c->taken_back),
+        .joined = atomic_load(&c->joined),
+        .expired = atomic_load(&c->expired),
+        .cancelled = atomic_load(&c->cancelled),
+        .dead = atomic_load(&c->dead),
+    };
+}

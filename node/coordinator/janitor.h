@@ -1,0 +1,16 @@
+/* Janitor: purges the bodies of jobs that have ended, apart from the coordinator's loop, as purging takes seconds.
+ *
+ * What it does not get to (a crash, a full queue) is left to the bucket's age.
+ *
+ * Owner    the coordinator; the transport is lent.
+ * Threads  janitor_open starts one; janitor_add any.
+ */
+#pragma once
+#include "node/transport/transport.h"
+
+struct janitor;
+
+FALLIBLE janitor_open(struct janitor **out, struct transport *t);
+void janitor_close(struct janitor **j); /* finishes what it is at, drops the rest */
+void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const char *name);
+uint64_t janitor_purged_count(const struct janitor *j);

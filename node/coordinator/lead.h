@@ -1,0 +1,20 @@
+/* Leadership: one coordinator works, the others stand by.
+ *
+ * A lease is an entry of the bucket `lead` that vanishes by itself; its holder renews it by compare-and-set. Who could not renew for three
+ * quarters of the lease's life steps down by his own clock, before anybody else can have got it. The lease keeps two coordinators
+ * from working against each other; safety does not rest on it but on the revisions of the job records.
+ *
+ * Owner    the coordinator; its transport is lent and used by no other thread, as calls may block.
+ * Threads  lead_open starts one; the functions any.
+ */
+#pragma once
+#include "node/transport/fleet.h"
+
+struct lead;
+
+FALLIBLE lead_open(struct lead **out, struct transport *t, const struct subject_space *space,
+                   const char *holder, uint64_t ttl_ns);
+void lead_close(struct lead **l); /* gives the lease up, so that the next one need not wait */
+bool lead_is_held(const struct lead *l);
+/* Counts how often it was won: differs when it was lost in between. */
+uint64_t lead_term(const struct lead *l);

@@ -1,0 +1,95 @@
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c and ending.c only. */
+#pragma once
+#include "node/base/log.h"
+#include "node/base/queue.h"
+#include "node/coordinator/backlog.h"
+#include "node/coordinator/coordinator.h"
+#include "node/coordinator/janitor.h"
+#include "node/coordinator/lanes.h"
+#include "node/coordinator/lead.h"
+#include "node/coordinator/schedule.h"
+#include "node/job/event.h"
+#include "node/job/result.h"
+#include "proto/fleet.pb-c.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { FEED_THREADS = JOB_PRIORITY_COUNT + 2, EVENTS_MAX = 1024 };
+
+enum event_kind {
+    EVENT_JOB,       /* message of the jobs stream */
+    EVENT_RECORD,    /* entry of a job record */
+    EVENT_LANE,      /* entry of the lane directory */
+    EVENT_HEARTBEAT, /* message */
+    EVENT_CONTROL,   /* message: a request */
+    EVENT_CAUGHT_UP  /* all records that existed have been handed out */
+};
+struct event {
+    enum event_kind kind;
+    struct message message; /* owned */
+    struct kv_entry entry;  /* owned */
+};
+void event_done(struct event *e);
+
+struct feed { /* one thread that turns a stream or a watch into events */
+    struct coordinator *coordinator;
+    unsigned idx; /* 0…3: intake of that priority; then records, lanes */
+    pthread_t thread;
+    bool runs;
+};
+
+struct coordinator {
+    struct coordinator_config config;
+    char name[ID_BYTES_MAX + 1];
+    struct subject_space space;
+    struct coordinator_links links;
+    struct lead *lead; /* owned */
+    pthread_t thread;
+    bool thread_runs;
+    atomic_bool stopping;
+
+    /* While it leads. [coordinator thread] unless said otherwise. */
+    struct lanes lanes;
+    struct backlog backlog;
+    struct janitor *janitor; /* owned */
+    struct queue *events;    /* owned; feeds put, the loop takes */
+    struct feed feeds[FEED_THREADS];
+    struct subscription *heartbeats, *controls; /* owned */
+    atomic_bool feeding;                        /* the feeds go on */
+    uint64_t turn, led_since_ns, ticked_ns;
+    uint64_t disconnects_seen;
+    bool caught_up;
+    bool placing_due; /* something changed that may let a partition be placed */
+
+    atomic_bool ready;
+    _Atomic uint64_t jobs_open, lanes_open;
+    _Atomic uint64_t taken_in, refused, placed, taken_back, joined, expired, cancelled, dead;
+};
+
+static inline struct job_place place_of(const struct coordinator *c, struct job_name name) {
+    return (struct job_place){c->links.control, &c->space, name};
+}
+
+/* feed.c */
+FALLIBLE feed_start(struct coordinator *c);
+void feed_stop(struct coordinator *c);
+
+/* intake.c */
+void intake_take(struct coordinator *c, struct message *m);
+
+/* place.c */
+void place_round(struct coordinator *c);
+/* Sends again what was placed and perhaps never sent: after a take-over. */
+void place_again(struct coordinator *c);
+/* Takes back every partition marked as lost. */
+void place_take_back(struct coordinator *c);
+
+/* ending.c: each stores the result, moves the record, tells whoever should know, and forgets the job. */
+FALLIBLE ending_stop(struct coordinator *c, struct job_name name, enum err code, const char *why,
+                     enum job_state *state);
+FALLIBLE ending_join(struct coordinator *c, struct job_view *job);
+FALLIBLE ending_dead(struct coordinator *c, struct job_view *job);
+/* It has ended by somebody else's hand. */
+void ending_forget(struct coordinator *c, struct job_view *job);
+void ending_sweep(struct coordinator *c);

@@ -1,0 +1,215 @@
+/* Intake pulls one assignment at a time, as long as the lane has a free place; stage makes it ready: is the job still this lane's, the
+ * key on disk and sound, room for the witness, the body fetched and decoded, the record moved to running.
+ *
+ * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it.
+ */
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/daemon/lane_threads.h"
+
+enum { WORLD_TRIES = 4 };
+static const uint64_t PULL_WAIT_NS = UINT64_C(1000000000);
+static const uint64_t FIRST_PAUSE_NS = UINT64_C(100000000);
+static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
+
+/* --- intake --- */
+
+static bool is_same_work(const struct lane_job *a, const struct lane_job *b) {
+    return a->generation == b->generation && a->epoch == b->epoch && a->index == b->index &&
+           !strcmp(a->name.job, b->name.job) && !strcmp(a->name.tenant, b->name.tenant);
+}
+
+/* False: the lane holds this very assignment already (the server delivered it again); the held one stays. */
+static bool hold(struct lane *lane, struct lane_job *job) {
+    LOCK_SCOPE(&lane->lock);
+    for (size_t i = 0; i < lane->held_count; i++) {
+        if (is_same_work(lane->held[i], job)) {
+            return false;
+        }
+    }
+    ASSERT(lane->held_count < LANE_HELD_MAX);
+    lane->held[lane->held_count++] = job;
+    return true;
+}
+
+static void take_message(struct lane *lane, struct message *m) {
+    struct lane_job *job = NULL;
+    enum err code = job_take(&job, m);
+    if (code != OK) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_error("assignment.refused", "error=%s detail=%s", err_name(code),
+                  log_quote(quoted, sizeof quoted, err_detail()));
+        IGNORE(transport_ack(lane->links.control, m->reply, ACK_TERM, 0));
+        message_done(m);
+        return;
+    }
+    job->report.lane = lane_name_here(lane);
+    job->report.device = lane->backend->device_name;
+    if (!hold(lane, job)) {
+        IGNORE(transport_ack(lane->links.control, job->message.reply, ACK_PROGRESS, 0));
+        job_free(&job);
+        return;
+    }
+    /* As many places as the lane holds: never full. */
+    enum err put = queue_put(lane->to_stage, &job, UINT64_MAX);
+    ASSERT(put == OK);
+}
+
+static bool wait_for_place(struct lane *lane) {
+    LOCK_SCOPE(&lane->lock);
+    while (lane->held_count == LANE_HELD_MAX && !atomic_load(&lane->draining)) {
+        struct timespec until = clock_wait_until(PULL_WAIT_NS);
+        condition_wait_until(&lane->changed, &lane->lock, &until);
+    }
+    return !atomic_load(&lane->draining);
+}
+
+void *lane_intake_main(void *ctx) {
+    struct lane *lane = ctx;
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+    while (wait_for_place(lane)) {
+        struct message m = {0};
+        enum err code = puller_next(&m, lane->puller, PULL_WAIT_NS);
+        if (code == OK) {
+            pause_ns = FIRST_PAUSE_NS;
+            take_message(lane, &m);
+        } else if (code != E_TIMEOUT && code != E_CANCELLED) {
+            lane_pause(lane, pause_ns);
+            pause_ns = pause_ns * 2 < LONGEST_PAUSE_NS ? pause_ns * 2 : LONGEST_PAUSE_NS;
+        }
+    }
+    return NULL;
+}
+
+/* --- stage --- */
+
+static enum err check_wanted(const struct lane *lane, const struct lane_job *job) {
+    REQUIRE(!lane_should_hand_back(lane) && !atomic_load(&job->handed_back), E_CANCELLED,
+            "the lane is draining");
+    REQUIRE(!atomic_load(&job->watch.cancel), E_CANCELLED, "cancelled before it started");
+    return OK;
+}
+
+/* Is the job still this lane's? One small read saves fetching the body of a job that was cancelled or moved. */
+static enum err check_record(struct lane *lane, struct lane_job *job) {
+    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+    bool found = false;
+    TRY(record_load(&job->slot, &found, &at));
+    const struct record *r = &job->slot.record;
+    job->stale = !found || !job_state_is_open(r->state) || r->generation != job->generation ||
+                 job->index >= r->parts_count || r->parts[job->index].epoch != job->epoch;
+    return OK;
+}
+
+static enum err reserve_body(struct lane *lane, struct lane_job *job) {
+    uint64_t bytes = 0;
+    TRY(job_body_bytes(&bytes, job));
+    REQUIRE(
+        bytes <= lane->bodies_bytes_max, E_LIMIT,
+        "the witness takes %llu bytes, this lane has %llu for witnesses; the option is --memory",
+        (unsigned long long)bytes, (unsigned long long)lane->bodies_bytes_max);
+    LOCK_SCOPE(&lane->lock);
+    while (lane->bodies_bytes + bytes > lane->bodies_bytes_max) {
+        TRY(check_wanted(lane, job));
+        struct timespec until = clock_wait_until(FIRST_PAUSE_NS);
+        condition_wait_until(&lane->changed, &lane->lock, &until);
+    }
+    lane->bodies_bytes += bytes;
+    job->body_bytes = bytes;
+    return OK;
+}
+
+static enum err get_key(struct lane *lane, struct lane_job *job) {
+    if (job->key) {
+        return OK;
+    }
+    struct keyfile_times times;
+    TRY(keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
+                     &job->key_digest));
+    if (times.fetch_ns) {
+        part_report_step(&job->report, "key_fetch", times.fetch_ns, times.fetch_bytes);
+        atomic_store(&lane->info_due, true);
+    }
+    if (times.open_ns) {
+        part_report_step(&job->report, "key_check", times.open_ns + times.check_ns, 0);
+    }
+    return OK;
+}
+
+/* A proof that could not be told anybody need not be made. */
+static enum err check_result_fits(const struct lane_job *job) {
+    uint64_t bytes = result_bytes_expected(key_curve(job->key), key_shape(job->key)->public_count,
+                                           (uint32_t)job->job->n_partitions);
+    REQUIRE(bytes <= RESULT_BYTES_MAX, E_RANGE,
+            "the result of %zu partitions with %u public signals each would have %llu bytes, "
+            "allowed are %d; "
+            "submit fewer partitions per job",
+            job->job->n_partitions, key_shape(job->key)->public_count, (unsigned long long)bytes,
+            RESULT_BYTES_MAX);
+    return OK;
+}
+
+static enum record_answer change_start(struct record *r, void *ctx) {
+    const struct lane_job *job = ctx;
+    return record_start(r, job->index, job->epoch, clock_unix_ns() / 1000000);
+}
+
+static enum err start(struct lane *lane, struct lane_job *job) {
+    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+    enum record_answer answer = RECORD_STALE;
+    TRY(record_apply(&answer, &job->slot, &at, job->generation, change_start, job));
+    job->stale = answer == RECORD_STALE;
+    atomic_store(&job->started, !job->stale);
+    return OK;
+}
+
+static enum err stage_once(struct lane *lane, struct lane_job *job) {
+    TRY(check_wanted(lane, job));
+    TRY(check_record(lane, job));
+    if (job->stale) {
+        return OK;
+    }
+    TRY(get_key(lane, job));
+    TRY(check_result_fits(job));
+    if (job->body_bytes == 0) {
+        TRY(reserve_body(lane, job));
+    }
+    TRY(job_stage_body(job, lane->links.bulk));
+    TRY(check_wanted(lane, job));
+    return start(lane, job);
+}
+
+/* Faults of the surroundings are tried again here, with back-off; a damaged object once, as it may have been cut by a reconnect. */
+static enum err stage_job(struct lane *lane, struct lane_job *job) {
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+    enum err code = OK;
+    for (int n = 0; n < WORLD_TRIES; n++) {
+        size_t steps_count = job->report.steps_count;
+        witness_close(&job->witness);
+        code = stage_once(lane, job);
+        if (verdict_of(code).fate != FATE_TRY_AGAIN || n == WORLD_TRIES - 1) {
+            break;
+        }
+        job->report.steps_count = steps_count;
+        lane_pause(lane, pause_ns);
+        pause_ns *= 3;
+    }
+    return code;
+}
+
+void *lane_stage_main(void *ctx) {
+    struct lane *lane = ctx;
+    struct lane_job *job = NULL;
+    while (queue_take(lane->to_stage, &job, UINT64_MAX) == OK) {
+        enum err code = stage_job(lane, job);
+        struct queue *next = lane->to_prove;
+        if (code != OK || job->stale) {
+            job->fault = fault_of(code);
+            next = lane->to_reply;
+        }
+        enum err put = queue_put(next, &job, UINT64_MAX);
+        ASSERT(put == OK);
+    }
+    return NULL;
+}

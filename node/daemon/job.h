@@ -1,0 +1,52 @@
+/* One partition in a lane's hands: from the assignment's bytes to a witness, a proof and a story.
+ *
+ *   job_take ──▶ job_stage (key file, body, witness) ──▶ proved or fault ──▶ job_free
+ *
+ * Owner    the lane; handed from thread to thread, one at a time. `watch` may be touched by any.
+ * Errors   job_take: E_FORMAT, E_LIMIT, E_RANGE for an assignment that is not sound. job_stage: those of keyfile.h, body.h,
+ *          witness.h and the transport; E_CANCELLED.
+ * Secrets  job_free wipes the witness.
+ */
+#pragma once
+#include "node/daemon/keyfile.h"
+#include "node/groth16/prove.h"
+#include "node/job/result.h"
+#include "proto/body.h"
+#include "proto/fleet.pb-c.h"
+
+struct lane_job {
+    struct message message;              /* owned: the delivery; its reply is the ack subject */
+    Bellows__V1__Assignment *assignment; /* owned */
+    job_message *job;                    /* owned */
+    struct job_name name;                /* lent from job */
+    uint64_t generation, epoch;
+    uint32_t index;
+    struct sha256 key_digest;
+    struct record_slot slot; /* owned */
+
+    struct key *key;        /* shared (ref) */
+    struct witness witness; /* owned */
+    uint64_t body_bytes;    /* reserved for it; given back by the lane */
+
+    struct job_watch watch;
+    _Atomic bool started;     /* the record says running: giving it back needs the lane's word */
+    _Atomic bool handed_back; /* by a drain: ends as a take-back, not as cancelled */
+    bool stale;               /* somebody else's by now: acknowledged and dropped */
+
+    struct prove_result proved; /* owned when has_proof */
+    bool has_proof;
+    struct fault fault; /* OK or why not */
+    struct part_report report;
+    uint64_t taken_ns;
+};
+
+/* Takes the message over (clearing *m) on OK. */
+FALLIBLE job_take(struct lane_job **out, struct message *m);
+void job_free(struct lane_job **job);
+struct job_place job_place_of(const struct lane_job *job, struct transport *t,
+                              const struct subject_space *space);
+
+/* Raw bytes of the body; E_FORMAT when it is not what lanes of this version prove. */
+FALLIBLE job_body_bytes(uint64_t *out, const struct lane_job *job);
+/* Key known: fits the body's claims? Then fetches and decodes it. Called again after a failure, it starts anew. */
+FALLIBLE job_stage_body(struct lane_job *job, struct transport *bulk);

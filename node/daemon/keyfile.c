@@ -1,0 +1,317 @@
+/* Between processes, an flock on <digest>.lock makes one fetch while the others wait: locks of dead processes vanish, so there is no
+ * stale one to clean up.
+ */
+#include "node/daemon/keyfile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+
+enum { OPENED_MAX = 64, PATH_BYTES = 1024, FETCH_TRIES = 2 };
+
+struct opened {
+    struct sha256 digest;
+    struct key *key; /* shared (ref) */
+    uint64_t used_ns;
+};
+
+struct keyfiles {
+    char *dir; /* owned: with "/keys" */
+    uint64_t bytes_max;
+    bool allow_insecure;
+    struct pool *pool;                /* owned */
+    struct opened opened[OPENED_MAX]; /* [the thread of keyfiles_get], as the next two */
+    size_t opened_count;
+};
+
+enum err keyfiles_open(struct keyfiles **out, const struct keyfiles_options *options) {
+    AUTO(keyfiles_close) struct keyfiles *k = NULL;
+    TRY(mem_new(&k, 1, sizeof *k));
+    k->bytes_max = options->bytes_max;
+    k->allow_insecure = options->allow_insecure;
+    size_t len = strlen(options->dir) + sizeof "/keys";
+    TRY(mem_new(&k->dir, len, 1));
+    snprintf(k->dir, len, "%s/keys", options->dir);
+    REQUIRE(len < PATH_BYTES / 2, E_LIMIT, "path of the key cache is too long: %s", k->dir);
+    TRY(dir_make(k->dir));
+    TRY(pool_open(&k->pool, options->check_threads));
+    *out = TAKE(k);
+    return OK;
+}
+
+void keyfiles_close(struct keyfiles **k) {
+    if (!*k) {
+        return;
+    }
+    for (size_t i = 0; i < (*k)->opened_count; i++) {
+        key_unref(&(*k)->opened[i].key);
+    }
+    pool_close(&(*k)->pool);
+    mem_free((*k)->dir);
+    mem_free_ptr(k);
+}
+
+/* --- The table of opened keys --- */
+
+static struct key *opened_find(struct keyfiles *k, const struct sha256 *digest) {
+    struct key *found = NULL;
+    for (size_t i = 0; i < k->opened_count && !found; i++) {
+        if (!memcmp(&k->opened[i].digest, digest, sizeof *digest)) {
+            k->opened[i].used_ns = clock_ns();
+            found = key_ref(k->opened[i].key);
+        }
+    }
+    return found;
+}
+
+static void opened_add(struct keyfiles *k, const struct sha256 *digest, struct key *key) {
+    struct key *leaves = NULL;
+    size_t at = k->opened_count;
+    if (at == OPENED_MAX) {
+        at = 0;
+        for (size_t i = 1; i < OPENED_MAX; i++) {
+            at = k->opened[i].used_ns < k->opened[at].used_ns ? i : at;
+        }
+        leaves = k->opened[at].key;
+    } else {
+        k->opened_count++;
+    }
+    k->opened[at] = (struct opened){*digest, key_ref(key), clock_ns()};
+    key_unref(&leaves);
+}
+
+/* --- Disk --- */
+
+struct key_path {
+    char text[PATH_BYTES];
+};
+
+static struct key_path path_of(const struct keyfiles *k, const struct sha256 *digest,
+                               const char *tail) {
+    char hex[SHA256_HEX_BYTES];
+    struct key_path path;
+    sha256_hex(hex, digest);
+    snprintf(path.text, sizeof path.text, "%s/%s%s", k->dir, hex, tail);
+    return path;
+}
+
+static void unlock_file(const int *fd) {
+    if (*fd >= 0) {
+        close(*fd); /* releases the flock */
+    }
+}
+
+static enum err lock_file(int *out, const char *path) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(fd >= 0, E_IO, "%s: %s", path, strerror(errno));
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            int cause = errno;
+            close(fd);
+            FAIL(E_IO, "%s: cannot be locked: %s", path, strerror(cause));
+        }
+    }
+    *out = fd;
+    return OK;
+}
+
+static bool is_digest_name(struct sha256 *digest, const char *name) {
+    return strlen(name) == SHA256_HEX_BYTES - 1 && sha256_from_hex(digest, name) == OK;
+}
+
+struct disk_key {
+    struct sha256 digest;
+    uint64_t bytes;
+    struct timespec used;
+};
+enum { DISK_KEYS_MAX = 4096 };
+
+static size_t disk_list(struct disk_key *out, size_t out_max, const struct keyfiles *k) {
+    size_t count = 0;
+    DIR *dir = opendir(k->dir);
+    for (struct dirent *e; dir && count < out_max && (e = readdir(dir)) != NULL;) {
+        struct sha256 digest;
+        struct stat st;
+        if (is_digest_name(&digest, e->d_name) && fstatat(dirfd(dir), e->d_name, &st, 0) == 0) {
+            out[count++] = (struct disk_key){digest, (uint64_t)st.st_size, st.st_mtim};
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return count;
+}
+
+size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles *k) {
+    size_t count = 0;
+    DIR *dir = opendir(k->dir);
+    for (struct dirent *e; dir && count < digests_max && (e = readdir(dir)) != NULL;) {
+        count += is_digest_name(&digests[count], e->d_name);
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return count;
+}
+
+static bool used_before(const struct disk_key *a, const struct disk_key *b) {
+    return a->used.tv_sec != b->used.tv_sec ? a->used.tv_sec < b->used.tv_sec
+                                            : a->used.tv_nsec < b->used.tv_nsec;
+}
+
+/* Removes the keys used longest ago until `bytes` more fit. A key that a process has mapped stays readable for it. */
+static enum err disk_make_room(struct keyfiles *k, uint64_t bytes) {
+    if (k->bytes_max == 0) {
+        return OK;
+    }
+    REQUIRE(
+        bytes <= k->bytes_max, E_LIMIT,
+        "a key of %llu bytes does not fit the key cache of %llu bytes; the option is --key-cache",
+        (unsigned long long)bytes, (unsigned long long)k->bytes_max);
+    AUTO(mem_free_ptr) struct disk_key *keys = NULL;
+    TRY(mem_new(&keys, DISK_KEYS_MAX, sizeof *keys));
+    size_t count = disk_list(keys, DISK_KEYS_MAX, k);
+    uint64_t sum = bytes;
+    for (size_t i = 0; i < count; i++) {
+        sum += keys[i].bytes;
+    }
+    while (sum > k->bytes_max && count > 0) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < count; i++) {
+            oldest = used_before(&keys[i], &keys[oldest]) ? i : oldest;
+        }
+        struct key_path path = path_of(k, &keys[oldest].digest, "");
+        unlink(path.text);
+        sum -= keys[oldest].bytes;
+        keys[oldest] = keys[--count];
+    }
+    return OK;
+}
+
+/* --- Fetching --- */
+
+struct fetch {
+    struct keyfiles *k;
+    struct file_out *file;  /* owned */
+    struct sha256_run *run; /* owned */
+    uint64_t bytes;
+};
+
+static void fetch_done(struct fetch *f) {
+    file_out_close(&f->file);
+    sha256_free(&f->run);
+}
+
+static enum err fetch_chunk(void *ctx, struct bytes chunk) {
+    struct fetch *f = ctx;
+    TRY(sha256_add(f->run, chunk));
+    f->bytes += chunk.len;
+    return file_out_write(f->file, chunk);
+}
+
+static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struct transport *t,
+                          const struct subject_space *space, const struct sha256 *digest) {
+    char hex[SHA256_HEX_BYTES];
+    struct subject bucket = bucket_keys(space);
+    struct object_info info;
+    bool found = false;
+    uint64_t start_ns = clock_ns();
+    sha256_hex(hex, digest);
+    TRY(object_info(&info, &found, t, bucket.text, hex));
+    REQUIRE(
+        found, E_RANGE,
+        "key %s is not registered with this fleet; register it once with `bellows key push FILE`",
+        hex);
+    TRY(disk_make_room(k, info.bytes));
+    AUTO(fetch_done) struct fetch f = {.k = k};
+    struct key_path path = path_of(k, digest, "");
+    TRY(file_out_open(&f.file, path.text));
+    TRY(sha256_new(&f.run));
+    TRY(object_get(&info, &found, t, bucket.text, hex, info.bytes, fetch_chunk, &f));
+    REQUIRE(found, E_NET, "key %s vanished while it was fetched", hex);
+    struct sha256 got;
+    TRY(sha256_end(&got, f.run));
+    if (memcmp(&got, digest, sizeof got)) {
+        char got_hex[SHA256_HEX_BYTES];
+        sha256_hex(got_hex, &got);
+        FAIL(E_IO, "key %s as fetched has digest %s; push it again with `bellows key push FILE`",
+             hex, got_hex);
+    }
+    TRY(file_out_commit(f.file));
+    times->fetch_ns += clock_ns() - start_ns;
+    times->fetch_bytes += f.bytes;
+    return OK;
+}
+
+/* --- Opening --- */
+
+/* What is on disk under this digest, if it is what its name says; a damaged file is removed. *out stays NULL without one. */
+static enum err open_present(struct key **out, struct keyfile_times *times, struct keyfiles *k,
+                             const struct sha256 *digest) {
+    struct key_path path = path_of(k, digest, "");
+    if (!file_exists(path.text)) {
+        return OK;
+    }
+    uint64_t start_ns = clock_ns();
+    AUTO(key_unref) struct key *key = NULL;
+    struct sha256 got = {{0}};
+    AUTO(file_map_close) struct file_map map = {0};
+    enum err code = file_map_open(&map, path.text);
+    if (code == OK) {
+        code = sha256_of(&got, map.bytes);
+    }
+    if (code == E_FORMAT || (code == OK && memcmp(&got, digest, sizeof got))) {
+        unlink(path.text); /* empty, cut or damaged */
+        return OK;
+    }
+    TRY(code);
+    TRY(key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure}));
+    times->open_ns += clock_ns() - start_ns;
+    start_ns = clock_ns();
+    struct key_report report;
+    TRY(key_check(&report, key, k->pool, NULL, NULL));
+    times->check_ns += clock_ns() - start_ns;
+    utimensat(AT_FDCWD, path.text, NULL, 0); /* last used: now */
+    *out = TAKE(key);
+    return OK;
+}
+
+static enum err get_locked(struct key **out, struct keyfile_times *times, struct keyfiles *k,
+                           struct transport *t, const struct subject_space *space,
+                           const struct sha256 *digest) {
+    AUTO(unlock_file) int lock = -1;
+    struct key_path path = path_of(k, digest, ".lock");
+    TRY(lock_file(&lock, path.text));
+    for (int n = 0; n < FETCH_TRIES && !*out; n++) {
+        TRY(open_present(out, times, k, digest));
+        if (!*out) {
+            TRY(fetch_key(times, k, t, space, digest));
+        }
+    }
+    if (!*out) {
+        TRY(open_present(out, times, k, digest));
+    }
+    REQUIRE(*out, E_IO, "%s: the key is damaged as soon as it is written", path.text);
+    return OK;
+}
+
+enum err keyfiles_get(struct key **out, struct keyfile_times *times, struct keyfiles *k,
+                      struct transport *t, const struct subject_space *space,
+                      const struct sha256 *digest) {
+    *times = (struct keyfile_times){0};
+    AUTO(key_unref) struct key *key = opened_find(k, digest);
+    if (!key) {
+        TRY(get_locked(&key, times, k, t, space, digest));
+        opened_add(k, digest, key);
+    }
+    *out = TAKE(key);
+    return OK;
+}

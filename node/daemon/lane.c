@@ -1,0 +1,222 @@
+/* Life of a lane: parts opened in the order of the include law, threads started last, everything taken down in reverse.
+ *
+ * Ending is one path, drained or not: intake stops pulling; the queues are closed front to back, and each thread ends when its queue is
+ * closed and empty. Jobs still in them carry the mark `handed_back`, so reply returns them to the coordinator.
+ */
+#include "node/daemon/lane.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/budget.h"
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/daemon/lane_threads.h"
+
+enum { PROVE_QUEUE = 1 }; /* one waits with everything ready while one computes */
+
+static void apply_defaults(struct lane_config *c) {
+    c->backlog = c->backlog ? c->backlog : 4;
+    c->strikes_max = c->strikes_max ? c->strikes_max : 3;
+    c->ack_wait_ns = c->ack_wait_ns ? c->ack_wait_ns : LANE_ACK_WAIT_NS;
+    c->stall_ns = c->stall_ns ? c->stall_ns : UINT64_C(60000000000);
+    c->result_hold_ns = c->result_hold_ns ? c->result_hold_ns : UINT64_C(600000000000);
+    c->memory_bytes = c->memory_bytes ? c->memory_bytes : budget_host_bytes();
+}
+
+/* Core messages of cancel: whoever holds the job stops at the next step. */
+static void on_cancel(void *ctx, struct message *m) {
+    struct lane *lane = ctx;
+    struct subject_parts parts;
+    if (subject_parse(&parts, &lane->space, m->subject) != OK) {
+        return;
+    }
+    LOCK_SCOPE(&lane->lock);
+    for (size_t i = 0; i < lane->held_count; i++) {
+        struct lane_job *job = lane->held[i];
+        if (!strcmp(job->name.tenant, parts.tenant) && !strcmp(job->name.job, parts.job)) {
+            atomic_store(&job->watch.cancel, 1);
+        }
+    }
+}
+
+static void on_drain(void *ctx, struct message *m) {
+    struct lane *lane = ctx;
+    if (!strcmp(m->subject, subject_ctl_lane(&lane->space, lane_name_here(lane), "drain").text)) {
+        lane_drain(lane, UINT64_MAX);
+    }
+}
+
+static enum err open_parts(struct lane *lane) {
+    const struct lane_config *c = &lane->config;
+    struct keyfiles_options keyfiles = {.dir = c->cache_dir,
+                                        .bytes_max = c->key_disk_bytes,
+                                        .allow_insecure = c->allow_insecure_keys,
+                                        .check_threads = c->threads};
+    TRY(keyfiles_open(&lane->keyfiles, &keyfiles));
+    TRY(keycache_new(&lane->keycache, lane->backend, c->memory_bytes - c->memory_bytes / 3));
+    lane->bodies_bytes_max = c->memory_bytes / 3;
+    TRY(queue_new(&lane->to_stage, LANE_HELD_MAX, sizeof(struct lane_job *)));
+    TRY(queue_new(&lane->to_prove, PROVE_QUEUE, sizeof(struct lane_job *)));
+    TRY(queue_new(&lane->to_reply, LANE_HELD_MAX, sizeof(struct lane_job *)));
+    return OK;
+}
+
+static enum err open_links(struct lane *lane) {
+    struct lane_name name = lane_name_here(lane);
+    struct fleet_options fleet = {.lane_ack_wait_ns = lane->config.ack_wait_ns};
+    struct subject stream = stream_name(&lane->space, "LANES");
+    struct subject own = subject_lane(&lane->space, name), consumer = consumer_of_lane(name);
+    TRY(fleet_ensure_lane(lane->links.control, &lane->space, name, LANE_HELD_MAX, &fleet));
+    /* What was placed on a dead predecessor is the coordinator's to place again. */
+    TRY(stream_purge(NULL, lane->links.control, stream.text, own.text));
+    TRY(puller_open(&lane->puller, lane->links.control, stream.text, consumer.text));
+    struct subscribe_options cancels = {.handler = on_cancel, .handler_ctx = lane};
+    struct subscribe_options drains = {.handler = on_drain, .handler_ctx = lane};
+    struct subject cancel = filter_cancels(&lane->space);
+    struct subject drain = subject_ctl_lane(&lane->space, name, "drain");
+    TRY(transport_subscribe(&lane->cancels, lane->links.control, cancel.text, &cancels));
+    return transport_subscribe(&lane->drains, lane->links.control, drain.text, &drains);
+}
+
+static enum err start_threads(struct lane *lane) {
+    void *(*const mains[LANE_THREADS])(void *) = {lane_intake_main, lane_stage_main,
+                                                  lane_prove_main, lane_reply_main, lane_live_main};
+    for (; lane->threads_count < LANE_THREADS; lane->threads_count++) {
+        int rc = pthread_create(&lane->threads[lane->threads_count], NULL,
+                                mains[lane->threads_count], lane);
+        REQUIRE(rc == 0, E_LIMIT, "no thread for the lane: %s", strerror(rc));
+    }
+    return OK;
+}
+
+enum err lane_open(struct lane **out, const struct lane_config *config,
+                   const struct lane_links *links, struct backend *backend) {
+    AUTO(lane_close) struct lane *lane = NULL;
+    TRY(id_check(config->node, "node"));
+    TRY(id_check(config->session, "session"));
+    TRY(mem_new(&lane, 1, sizeof *lane));
+    lock_init(&lane->lock, LOCK_LANE);
+    condition_init(&lane->changed);
+    lane->config = *config;
+    apply_defaults(&lane->config);
+    snprintf(lane->node, sizeof lane->node, "%s", config->node);
+    snprintf(lane->session, sizeof lane->session, "%s", config->session);
+    lane->config.node = lane->node;
+    lane->config.session = lane->session;
+    lane->links = *links;
+    lane->backend = backend;
+    atomic_store(&lane->info_due, true);
+    TRY(subject_space_init(&lane->space, config->prefix));
+    TRY(open_parts(lane));
+    TRY(open_links(lane));
+    TRY(start_threads(lane));
+    *out = TAKE(lane);
+    return OK;
+}
+
+enum lane_end lane_ended(const struct lane *lane) {
+    return (enum lane_end)atomic_load(&lane->end);
+}
+
+void lane_drain(struct lane *lane, uint64_t grace_ns) {
+    uint64_t until;
+    if (__builtin_add_overflow(clock_ns(), grace_ns, &until)) {
+        until = UINT64_MAX;
+    }
+    if (!atomic_load(&lane->draining) || until < atomic_load(&lane->grace_until_ns)) {
+        atomic_store(&lane->grace_until_ns, until);
+    }
+    atomic_store(&lane->draining, true);
+    atomic_store(&lane->info_due, true);
+    LOCK_SCOPE(&lane->lock);
+    condition_wake_all(&lane->changed);
+}
+
+bool lane_should_hand_back(const struct lane *lane) {
+    return atomic_load(&lane->draining);
+}
+
+bool lane_is_empty(struct lane *lane) {
+    LOCK_SCOPE(&lane->lock);
+    return atomic_load(&lane->draining) && lane->held_count == 0;
+}
+
+void lane_pause(struct lane *lane, uint64_t ns) {
+    struct timespec until = clock_wait_until(ns);
+    LOCK_SCOPE(&lane->lock);
+    while (!atomic_load(&lane->stopping) &&
+           condition_wait_until(&lane->changed, &lane->lock, &until)) {
+    }
+}
+
+void lane_release(struct lane *lane, struct lane_job **job) {
+    lock_take(&lane->lock);
+    lane->bodies_bytes -= (*job)->body_bytes;
+    for (size_t i = 0; i < lane->held_count; i++) {
+        if (lane->held[i] == *job) {
+            lane->held[i] = lane->held[--lane->held_count];
+            break;
+        }
+    }
+    condition_wake_all(&lane->changed);
+    lock_give(&lane->lock);
+    job_free(job);
+}
+
+static void join_one(struct lane *lane, unsigned idx) {
+    if (idx < lane->threads_count) {
+        pthread_join(lane->threads[idx], NULL);
+    }
+}
+
+static void close_queue(struct queue *q) {
+    if (q) {
+        queue_close(q);
+    }
+}
+
+void lane_close(struct lane **lane_ptr) {
+    struct lane *lane = *lane_ptr;
+    if (!lane) {
+        return;
+    }
+    lane_drain(lane, 0);
+    atomic_store(&lane->stopping, true);
+    if (lane->puller) {
+        puller_wake(lane->puller);
+    }
+    lock_take(&lane->lock);
+    for (size_t i = 0; i < lane->held_count; i++) {
+        atomic_store(&lane->held[i]->handed_back, true);
+        atomic_store(&lane->held[i]->watch.cancel, 1);
+    }
+    condition_wake_all(&lane->changed);
+    lock_give(&lane->lock);
+    subscription_close(&lane->cancels);
+    subscription_close(&lane->drains);
+    struct queue *const queues[] = {NULL, lane->to_stage, lane->to_prove, lane->to_reply, NULL};
+    for (unsigned i = 0; i < LANE_THREADS; i++) { /* front to back: each thread empties its queue */
+        close_queue(queues[i]);
+        join_one(lane, i);
+    }
+    puller_close(&lane->puller);
+    queue_free(&lane->to_stage);
+    queue_free(&lane->to_prove);
+    queue_free(&lane->to_reply);
+    keycache_free(&lane->keycache);
+    keyfiles_close(&lane->keyfiles);
+    condition_done(&lane->changed);
+    lock_done(&lane->lock);
+    mem_free_ptr(lane_ptr);
+}
+
+struct lane_counts lane_counts_of(const struct lane *lane) {
+    return (struct lane_counts){
+        .done = atomic_load(&lane->done),
+        .failed = atomic_load(&lane->failed),
+        .given_back = atomic_load(&lane->given_back),
+        .stale = atomic_load(&lane->stale),
+        .strikes = atomic_load(&lane->strikes),
+    };
+}

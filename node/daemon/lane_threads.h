@@ -1,0 +1,61 @@
+/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, reply.c and live.c only. */
+#pragma once
+#include "node/base/lock.h"
+#include "node/base/log.h"
+#include "node/base/queue.h"
+#include "node/daemon/fate.h"
+#include "node/daemon/job.h"
+#include "node/daemon/keycache.h"
+#include "node/daemon/lane.h"
+
+#include <stdatomic.h>
+
+enum { LANE_THREADS = 5, LANE_HELD_MAX = LANE_DEPTH_MAX };
+
+struct lane {
+    struct lane_config config; /* strings owned below */
+    struct subject_space space;
+    char node[ID_BYTES_MAX + 1], session[ID_BYTES_MAX + 1];
+    struct lane_links links;
+    struct backend *backend;      /* lent */
+    struct keyfiles *keyfiles;    /* owned */
+    struct keycache *keycache;    /* owned */
+    struct puller *puller;        /* owned; [intake] */
+    struct subscription *cancels; /* owned */
+    struct subscription *drains;  /* owned */
+    uint64_t bodies_bytes_max;
+
+    struct queue *to_stage, *to_prove, *to_reply; /* owned; of struct lane_job * */
+    pthread_t threads[LANE_THREADS];
+    unsigned threads_count;
+
+    struct lock lock;
+    struct condition changed;             /* a job left, or the lane is ending */
+    struct lane_job *held[LANE_HELD_MAX]; /* [lock] */
+    size_t held_count;                    /* [lock] */
+    uint64_t bodies_bytes;                /* [lock] reserved for witnesses */
+    struct lane_job *proving;             /* [lock]; NULL: idle */
+
+    atomic_bool draining, stopping;
+    atomic_bool loading;             /* the prover loads a key */
+    _Atomic uint64_t grace_until_ns; /* of the drain, on clock_ns */
+    _Atomic int end;                 /* enum lane_end */
+    _Atomic uint64_t done, failed, given_back, stale, strikes;
+    atomic_bool info_due; /* the directory entry has changed */
+};
+
+static inline struct lane_name lane_name_here(const struct lane *lane) {
+    return (struct lane_name){lane->node, lane->config.gpu};
+}
+
+void *lane_intake_main(void *lane);
+void *lane_stage_main(void *lane);
+void *lane_prove_main(void *lane);
+void *lane_reply_main(void *lane);
+void *lane_live_main(void *lane);
+
+/* Waits up to ns, less when the lane stops. */
+void lane_pause(struct lane *lane, uint64_t ns);
+bool lane_should_hand_back(const struct lane *lane); /* draining */
+/* Takes the job out of the lane's hands and frees it. */
+void lane_release(struct lane *lane, struct lane_job **job);

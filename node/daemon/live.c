@@ -1,0 +1,244 @@
+/* The liveness thread shares nothing with the prover but its sign of life. Each beat it tells the fleet that the lane is there, keeps the
+ * held deliveries alive, and looks whether the prover still moves: if not, its job's delivery is no longer kept alive, and the lane ends.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/daemon/lane_threads.h"
+#include "proto/fleet.pb-c.h"
+
+static const uint64_t LOOK_NS = UINT64_C(200000000);
+static const uint64_t BEAT_NS = UINT64_C(1000000000);
+static const uint64_t INFO_NS = UINT64_C(5000000000);
+enum { KEYS_TOLD_MAX = 64 };
+
+static void bytes_free(struct bytes_mut *b) {
+    mem_free(b->ptr);
+}
+
+static Bellows__V1__LaneState state_of(const struct lane *lane) {
+    switch (lane_ended(lane)) {
+    case LANE_FENCED:
+        return BELLOWS__V1__LANE_STATE__LANE_FENCED;
+    case LANE_GOES_ON:
+        return atomic_load(&lane->draining) ? BELLOWS__V1__LANE_STATE__LANE_DRAINING
+                                            : BELLOWS__V1__LANE_STATE__LANE_READY;
+    default:
+        return BELLOWS__V1__LANE_STATE__LANE_STOPPED;
+    }
+}
+
+/* --- What the lane holds, copied under the lock so that nothing is sent under it --- */
+
+struct holding {
+    size_t count;
+    uint64_t queued_ns;
+    char acks[LANE_HELD_MAX][SUBJECT_BYTES_MAX];
+    char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1]; /* being proved; "" */
+    uint32_t permille;
+    uint64_t silent_ns; /* since its last sign of life */
+};
+
+static void look(struct holding *out, struct lane *lane) {
+    struct sha256 digests[LANE_HELD_MAX];
+    *out = (struct holding){0};
+    lock_take(&lane->lock);
+    const struct lane_job *proving = lane->proving;
+    if (proving) {
+        uint64_t now_ns = clock_ns(), progress_ns = atomic_load(&proving->watch.progress_ns);
+        snprintf(out->tenant, sizeof out->tenant, "%s", proving->name.tenant);
+        snprintf(out->job, sizeof out->job, "%s", proving->name.job);
+        out->permille = atomic_load(&proving->watch.permille);
+        out->silent_ns =
+            now_ns > progress_ns && !atomic_load(&lane->loading) ? now_ns - progress_ns : 0;
+    }
+    for (size_t i = 0; i < lane->held_count; i++) {
+        if (lane->held[i] == proving && out->silent_ns > lane->config.stall_ns) {
+            continue;
+        }
+        digests[out->count] = lane->held[i]->key_digest;
+        snprintf(out->acks[out->count++], SUBJECT_BYTES_MAX, "%s", lane->held[i]->message.reply);
+    }
+    lock_give(&lane->lock);
+    for (size_t i = 0; i < out->count; i++) {
+        out->queued_ns += keycache_estimate(lane->keycache, &digests[i]);
+    }
+}
+
+/* --- Telling --- */
+
+static void send_beat(struct lane *lane, const struct holding *h, uint64_t sequence) {
+    Bellows__V1__Heartbeat m = BELLOWS__V1__HEARTBEAT__INIT;
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.session = lane->session;
+    m.sequence = sequence;
+    m.state = state_of(lane);
+    m.depth = (uint32_t)h->count;
+    m.queued_ns = h->queued_ns;
+    m.tenant = (char *)(uintptr_t)h->tenant;
+    m.job_id = (char *)(uintptr_t)h->job;
+    m.permille = h->permille;
+    m.at_unix_ms = clock_unix_ns() / 1000000;
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "heartbeat") == OK) {
+        struct subject subject = subject_heartbeat(&lane->space, lane_name_here(lane));
+        IGNORE(transport_send(lane->links.control, subject.text, bytes_of(packed.ptr, packed.len)));
+    }
+}
+
+struct key_lists { /* of a directory entry */
+    struct key_speed speeds[KEYS_TOLD_MAX];
+    struct sha256 cached[KEYS_TOLD_MAX];
+    ProtobufCBinaryData resident_bytes[KEYS_TOLD_MAX], cached_bytes[KEYS_TOLD_MAX];
+    Bellows__V1__KeySpeed speed_messages[KEYS_TOLD_MAX], *speed_ptrs[KEYS_TOLD_MAX];
+};
+
+static void fill_keys(Bellows__V1__LaneInfo *m, struct key_lists *lists, struct lane *lane) {
+    m->n_speeds = keycache_speeds(lists->speeds, KEYS_TOLD_MAX, lane->keycache);
+    for (size_t i = 0; i < m->n_speeds; i++) {
+        struct key_speed *s = &lists->speeds[i];
+        ProtobufCBinaryData digest = {SHA256_BYTES, s->digest.b};
+        bellows__v1__key_speed__init(&lists->speed_messages[i]);
+        lists->speed_messages[i].key_digest = digest;
+        lists->speed_messages[i].prove_ns = s->prove_ns;
+        lists->speed_messages[i].load_ns = s->load_ns;
+        lists->speed_ptrs[i] = &lists->speed_messages[i];
+        if (s->resident) {
+            lists->resident_bytes[m->n_keys_resident++] = digest;
+        }
+    }
+    m->n_keys_cached = keyfiles_list(lists->cached, KEYS_TOLD_MAX, lane->keyfiles);
+    for (size_t i = 0; i < m->n_keys_cached; i++) {
+        lists->cached_bytes[i] = (ProtobufCBinaryData){SHA256_BYTES, lists->cached[i].b};
+    }
+    m->speeds = lists->speed_ptrs;
+    m->keys_resident = lists->resident_bytes;
+    m->keys_cached = lists->cached_bytes;
+}
+
+static enum err put_info(struct lane *lane, const struct holding *h) {
+    static uint32_t curves[] = {CURVE_BN254, CURVE_BLS12_381};
+    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
+    AUTO(mem_free_ptr) struct key_lists *lists = NULL;
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    TRY(mem_new(&lists, 1, sizeof *lists));
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.session = lane->session;
+    m.backend = (char *)(uintptr_t)lane->backend->ops->name;
+    m.device = lane->backend->device_name;
+    m.n_curves = COUNT_OF(curves);
+    m.curves = curves;
+    m.host_bytes = lane->config.memory_bytes;
+    m.depth = (uint32_t)h->count;
+    m.depth_max = lane->config.backlog;
+    m.state = state_of(lane);
+    fill_keys(&m, lists, lane);
+    TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
+    struct subject bucket = kv_bucket_name(&lane->space, "lanes");
+    struct subject key = key_of_lane(lane_name_here(lane));
+    uint64_t revision;
+    return kv_put(&revision, lane->links.control, bucket.text, key.text,
+                  bytes_of(packed.ptr, packed.len));
+}
+
+/* --- Watching --- */
+
+static void watch_prover(struct lane *lane, const struct holding *h) {
+    int goes_on = LANE_GOES_ON;
+    if (h->silent_ns > lane->config.stall_ns &&
+        atomic_compare_exchange_strong(&lane->end, &goes_on, LANE_STALLED)) {
+        log_error("lane.stalled", "job=%s tenant=%s silent_ns=%llu permille=%u", h->job, h->tenant,
+                  (unsigned long long)h->silent_ns, h->permille);
+        lane_drain(lane, 0);
+    }
+}
+
+/* The grace of a drain is over: what still runs goes back. */
+static void watch_drain(struct lane *lane) {
+    if (!atomic_load(&lane->draining) || clock_ns() < atomic_load(&lane->grace_until_ns)) {
+        return;
+    }
+    LOCK_SCOPE(&lane->lock);
+    for (size_t i = 0; i < lane->held_count; i++) {
+        struct lane_job *job = lane->held[i];
+        if (!atomic_load(&job->watch.cancel)) {
+            atomic_store(&job->handed_back, true);
+            atomic_store(&job->watch.cancel, 1);
+        }
+    }
+}
+
+/* A cancel message that was lost on the way stands in the cancel bucket. */
+static void watch_cancel(struct lane *lane, const struct holding *h) {
+    if (!h->job[0]) {
+        return;
+    }
+    struct subject bucket = kv_bucket_name(&lane->space, "cancel");
+    struct subject key = key_of_job((struct job_name){h->tenant, h->job});
+    AUTO(kv_entry_done) struct kv_entry entry = {0};
+    AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
+    bool found = false;
+    if (kv_get(&entry, &found, lane->links.telemetry, bucket.text, key.text) != OK || !found ||
+        message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value, MESSAGE_BYTES_MAX,
+                       "cancel mark") != OK) {
+        return;
+    }
+    LOCK_SCOPE(&lane->lock);
+    struct lane_job *job = lane->proving;
+    if (job && job->generation <= mark->generation && !strcmp(job->name.job, h->job) &&
+        !strcmp(job->name.tenant, h->tenant)) {
+        atomic_store(&job->watch.cancel, 1);
+    }
+}
+
+static void keep_alive(struct lane *lane, const struct holding *h) {
+    for (size_t i = 0; i < h->count; i++) {
+        IGNORE(transport_ack(lane->links.control, h->acks[i], ACK_PROGRESS, 0));
+    }
+}
+
+void *lane_live_main(void *ctx) {
+    struct lane *lane = ctx;
+    uint64_t pace_ns = lane->config.ack_wait_ns / 4,
+             beat_ns = pace_ns < BEAT_NS ? pace_ns : BEAT_NS;
+    pace_ns = pace_ns < LANE_PROGRESS_NS ? pace_ns : LANE_PROGRESS_NS;
+    uint64_t acked_ns = 0, told_ns = 0, told_version = 0, sequence = 0, beaten_ns = 0;
+    enum { UNSAID = -1 };
+    int said_state = UNSAID;
+    AUTO(mem_free_ptr) struct holding *h = NULL;
+    if (mem_new(&h, 1, sizeof *h) != OK) {
+        atomic_store(&lane->end, LANE_STALLED);
+        return NULL;
+    }
+    while (!atomic_load(&lane->stopping)) {
+        uint64_t now_ns = clock_ns(), version = keycache_version(lane->keycache);
+        look(h, lane);
+        watch_prover(lane, h);
+        watch_drain(lane);
+        if (now_ns - beaten_ns >= beat_ns || said_state != (int)state_of(lane)) {
+            said_state = (int)state_of(lane);
+            send_beat(lane, h, ++sequence);
+            watch_cancel(lane, h);
+            beaten_ns = now_ns;
+        }
+        if (now_ns - acked_ns >= pace_ns) {
+            keep_alive(lane, h);
+            acked_ns = now_ns;
+        }
+        if (atomic_exchange(&lane->info_due, false) || version != told_version ||
+            now_ns - told_ns >= INFO_NS) {
+            if (put_info(lane, h) == OK) {
+                told_ns = now_ns;
+                told_version = version;
+            }
+        }
+        lane_pause(lane, beat_ns < LOOK_NS ? beat_ns : LOOK_NS);
+    }
+    return NULL;
+}

@@ -1,0 +1,284 @@
+/* What becomes of a job, by its error's class (fate.h): first the result or the way back is stored, then the record moves, then the
+ * delivery is acknowledged. Every step may be done twice, so when the server is away the whole is simply tried again, for as long as a
+ * finished proof is worth keeping.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/daemon/lane_threads.h"
+#include "node/job/event.h"
+#include "proto/telemetry.pb-c.h"
+
+static const uint64_t FIRST_PAUSE_NS = UINT64_C(50000000);
+static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
+static const uint64_t ACK_SYNC_NS = UINT64_C(2000000000);
+enum { ACK_TRIES = 3 };
+
+static uint64_t now_unix_ms(void) {
+    return clock_unix_ns() / 1000000;
+}
+
+static void bytes_free(struct bytes_mut *b) {
+    mem_free(b->ptr);
+}
+
+/* --- Record changes --- */
+
+struct ending {
+    const struct lane_job *job;
+    bool whole_job; /* the result of the job is stored, not only the partition's */
+    enum job_state state;
+};
+
+static enum record_answer change_end(struct record *r, void *ctx) {
+    const struct ending *e = ctx;
+    enum record_answer part =
+        e->state == JOB_DONE ? record_part_done(r, e->job->index, now_unix_ms()) : RECORD_AGAIN;
+    if (!e->whole_job) {
+        return part;
+    }
+    enum record_answer whole = record_end(r, e->state, e->job->fault.detail, now_unix_ms());
+    return whole == RECORD_MOVED ? whole : part;
+}
+
+static enum record_answer change_give_back(struct record *r, void *ctx) {
+    const struct lane_job *job = ctx;
+    return record_give_back(r, job->index, job->epoch, job->fault.code, job->fault.detail,
+                            now_unix_ms());
+}
+
+static enum record_answer change_take_back(struct record *r, void *ctx) {
+    const struct lane_job *job = ctx;
+    return record_take_back(r, job->index, job->epoch, false, "the lane was drained",
+                            now_unix_ms());
+}
+
+/* --- Results --- */
+
+static enum err move_record(struct lane *lane, struct lane_job *job, record_change *change,
+                            void *ctx) {
+    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+    enum record_answer answer;
+    return record_apply(&answer, &job->slot, &at, job->generation, change, ctx);
+}
+
+/* One partition, or a failed one: the job's only result. */
+static enum err store_result(struct lane *lane, struct lane_job *job) {
+    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+    struct job_report whole = {.name = job->name,
+                               .generation = job->generation,
+                               .job = job->job,
+                               .fault = job->fault,
+                               .elapsed_ns = 0};
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    Bellows__V1__Status status;
+    bool won = false;
+    TRY(job_report_pack_one(&packed, &whole, &job->report));
+    TRY(result_store(&status, &won, &at, job->generation, bytes_of(packed.ptr, packed.len)));
+    if (won && job->job->reply_subject[0]) {
+        IGNORE(transport_send(lane->links.control, job->job->reply_subject,
+                              bytes_of(packed.ptr, packed.len)));
+    }
+    struct ending ending = {job, true, state_of_status(status)};
+    return move_record(lane, job, change_end, &ending);
+}
+
+static enum err store_part(struct lane *lane, struct lane_job *job) {
+    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    bool won = false;
+    TRY(part_report_pack(&packed, &job->report));
+    TRY(part_store(&won, &at, job->generation, job->index, bytes_of(packed.ptr, packed.len)));
+    struct ending ending = {job, false, JOB_DONE};
+    return move_record(lane, job, change_end, &ending);
+}
+
+static enum err settle_once(struct lane *lane, struct lane_job *job, struct verdict verdict) {
+    switch (job->stale ? FATE_STOP : verdict.fate) {
+    case FATE_DONE:
+        TRY(job->job->n_partitions == 1 ? store_result(lane, job) : store_part(lane, job));
+        break;
+    case FATE_FAIL:
+        TRY(store_result(lane, job));
+        break;
+    case FATE_STOP:
+        if (!job->stale && atomic_load(&job->handed_back)) {
+            TRY(move_record(lane, job, change_take_back, job));
+        } else if (
+            !job->stale) { /* who cancelled it has stored its result; if not, this one counts */
+            TRY(store_result(lane, job));
+        }
+        break;
+    case FATE_GIVE_BACK:
+    case FATE_TRY_AGAIN:
+    case FATE_SETTLE:
+        TRY(move_record(lane, job, change_give_back, job));
+        break;
+    }
+    return OK;
+}
+
+/* What is not acknowledged comes back, finds its record moved on, and is dropped: so this need not succeed. */
+static void acknowledge(struct lane *lane, const struct lane_job *job) {
+    for (int n = 0; n < ACK_TRIES; n++) {
+        if (transport_ack_sync(lane->links.control, job->message.reply, ACK_SYNC_NS) == OK) {
+            return;
+        }
+        lane_pause(lane, FIRST_PAUSE_NS);
+    }
+}
+
+/* --- The story --- */
+
+static void count(struct lane *lane, const struct lane_job *job, struct verdict verdict) {
+    if (job->stale) {
+        atomic_fetch_add(&lane->stale, 1);
+    } else if (verdict.fate == FATE_DONE) {
+        atomic_fetch_add(&lane->done, 1);
+    } else if (verdict.fate == FATE_FAIL) {
+        atomic_fetch_add(&lane->failed, 1);
+    } else if (verdict.fate != FATE_STOP || atomic_load(&job->handed_back)) {
+        atomic_fetch_add(&lane->given_back, 1);
+    }
+}
+
+static const char *outcome_name(const struct lane_job *job, struct verdict verdict) {
+    if (job->stale) {
+        return "stale";
+    }
+    switch (verdict.fate) {
+    case FATE_DONE:
+        return "done";
+    case FATE_FAIL:
+        return "failed";
+    case FATE_STOP:
+        return atomic_load(&job->handed_back) ? "handed_back" : "cancelled";
+    default:
+        return "given_back";
+    }
+}
+
+static void log_story(const struct lane_job *job, struct verdict verdict, enum err stored) {
+    char steps[900] = "", quoted[ERR_DETAIL_BYTES + 64] = "", digest[SHA256_HEX_BYTES];
+    size_t at = 0;
+    for (size_t i = 0; i < job->report.steps_count; i++) {
+        const struct part_step *s = &job->report.steps[i];
+        int n = snprintf(steps + at, sizeof steps - at, " %s_ns=%llu", s->name,
+                         (unsigned long long)s->ns);
+        at += n > 0 && (size_t)n < sizeof steps - at ? (size_t)n : 0;
+    }
+    steps[at] = 0;
+    sha256_hex(digest, &job->key_digest);
+    enum err code = stored != OK ? stored : job->fault.code;
+    log_line(verdict.alarm || stored != OK ? LOG_ERROR : LOG_INFO, "job.ended",
+             "job=%s tenant=%s part=%u outcome=%s key=%.16s generation=%llu epoch=%llu attempt=%u "
+             "total_ns=%llu body_bytes=%llu%s%s%s%s%s",
+             job->name.job, job->name.tenant, job->index,
+             stored != OK ? "not_stored" : outcome_name(job, verdict), digest,
+             (unsigned long long)job->generation, (unsigned long long)job->epoch,
+             job->report.attempt, (unsigned long long)job->report.total_ns,
+             (unsigned long long)job->body_bytes, steps, code != OK ? " error=" : "",
+             code != OK ? err_name(code) : "", code != OK ? " detail=" : "",
+             code != OK
+                 ? log_quote(quoted, sizeof quoted, stored != OK ? err_detail() : job->fault.detail)
+                 : "");
+}
+
+static void send_spans(struct lane *lane, const struct lane_job *job) {
+    Bellows__V1__SpanReport m = BELLOWS__V1__SPAN_REPORT__INIT;
+    Bellows__V1__Span spans[PART_STEPS_MAX], *ptrs[PART_STEPS_MAX];
+    uint64_t start_ns = 0;
+    for (size_t i = 0; i < job->report.steps_count; i++) {
+        bellows__v1__span__init(&spans[i]);
+        spans[i].step = (char *)(uintptr_t)job->report.steps[i].name;
+        spans[i].start_ns =
+            start_ns; /* steps follow each other; waits between them are not spans */
+        spans[i].ns = job->report.steps[i].ns;
+        spans[i].bytes = job->report.steps[i].bytes;
+        spans[i].outcome = (char *)(uintptr_t) "ok";
+        start_ns += spans[i].ns;
+        ptrs[i] = &spans[i];
+    }
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.tenant = (char *)(uintptr_t)job->name.tenant;
+    m.job_id = (char *)(uintptr_t)job->name.job;
+    m.generation = job->generation;
+    m.partition_index = job->index;
+    m.key_digest = job->job->key_digest;
+    m.device = lane->backend->device_name;
+    m.n_spans = job->report.steps_count;
+    m.spans = ptrs;
+    m.at_unix_ms = now_unix_ms();
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "spans") == OK) {
+        struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), "span");
+        IGNORE(
+            transport_send(lane->links.telemetry, subject.text, bytes_of(packed.ptr, packed.len)));
+    }
+}
+
+static void send_event(struct lane *lane, const struct lane_job *job, struct verdict verdict) {
+    struct job_place at = job_place_of(job, lane->links.telemetry, &lane->space);
+    bool back = verdict.fate != FATE_DONE && verdict.fate != FATE_FAIL;
+    struct job_event event = {
+        .generation = job->generation,
+        .epoch = job->epoch,
+        .state = back                        ? JOB_QUEUED
+                 : verdict.fate == FATE_DONE ? JOB_DONE
+                                             : JOB_FAILED,
+        .stage = job->job->n_partitions > 1 && verdict.fate == FATE_DONE ? "proved" : NULL,
+        .lane = lane_name_here(lane),
+        .partition_index = job->index,
+        .reason = job->fault.code == OK ? NULL : job->fault.detail,
+    };
+    job_event_send(&at, &event);
+}
+
+/* --- The thread --- */
+
+static void reply_to(struct lane *lane, struct lane_job *job) {
+    struct verdict verdict = verdict_of(job->fault.code);
+    uint64_t start_ns = clock_ns(), pause_ns = FIRST_PAUSE_NS;
+    job->report.proved = job->has_proof ? &job->proved : NULL;
+    job->report.fault = job->fault;
+    job->report.total_ns = start_ns - job->taken_ns;
+    if (atomic_load(&lane->draining) && verdict.fate == FATE_STOP && !job->stale) {
+        atomic_store(
+            &job->handed_back,
+            true); /* unless it was cancelled: then the record says so, and nothing moves */
+    }
+    enum err stored = OK;
+    for (;;) {
+        stored = settle_once(lane, job, verdict);
+        bool again = err_class(stored) == CLASS_WORLD || err_class(stored) == CLASS_BUSY;
+        if (!again || clock_ns() - start_ns > lane->config.result_hold_ns ||
+            (atomic_load(&lane->stopping) && verdict.fate != FATE_DONE)) {
+            break;
+        }
+        lane_pause(lane, pause_ns);
+        pause_ns = pause_ns * 2 < LONGEST_PAUSE_NS ? pause_ns * 2 : LONGEST_PAUSE_NS;
+    }
+    if (stored == OK) {
+        acknowledge(lane, job);
+    }
+    count(lane, job, verdict);
+    log_story(job, verdict, stored);
+    if (!job->stale) {
+        send_spans(lane, job);
+        send_event(lane, job, verdict);
+    }
+}
+
+void *lane_reply_main(void *ctx) {
+    struct lane *lane = ctx;
+    struct lane_job *job = NULL;
+    while (queue_take(lane->to_reply, &job, UINT64_MAX) == OK) {
+        reply_to(lane, job);
+        lane_release(lane, &job);
+    }
+    return NULL;
+}

@@ -1,0 +1,19 @@
+/* Events: one small message per change of a job's state, for dashboards and waiting submitters. Hints only: they may be lost,
+ * and nothing is decided by them.
+ *
+ * Threads  any.
+ */
+#pragma once
+#include "node/job/store.h"
+
+struct job_event {
+    uint64_t generation, epoch;
+    enum job_state state;
+    const char
+        *stage; /* finer than the state: "staged", "proving", "refused"; NULL: the state's name */
+    struct lane_name lane; /* node NULL: none */
+    uint32_t partition_index;
+    const char *reason; /* may be NULL */
+};
+/* Failures are of no consequence and are dropped. */
+void job_event_send(const struct job_place *at, const struct job_event *event);
