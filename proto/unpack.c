@@ -198,7 +198,7 @@ static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *t
 
 struct cap {
     size_t left;
-    bool exceeded;
+    bool exceeded, out_of_memory;
 };
 
 static void *cap_alloc(void *ctx, size_t bytes) {
@@ -208,7 +208,9 @@ static void *cap_alloc(void *ctx, size_t bytes) {
         return NULL;
     }
     cap->left -= bytes;
-    return mem_alloc(bytes);
+    void *block = mem_alloc(bytes);
+    cap->out_of_memory |= !block;
+    return block;
 }
 
 static void plain_free(void *ctx, void *ptr) {
@@ -258,7 +260,8 @@ FALLIBLE message_unpack(void *out, const ProtobufCMessageDescriptor *type, struc
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &capped, data.len, data.ptr);
     REQUIRE(message || !cap.exceeded, E_LIMIT, "%s expands to more than %zu bytes", what,
             ALLOCATION_BYTES_MIN + ALLOCATION_FACTOR * data.len);
-    REQUIRE(message, E_FORMAT, "%s is not a valid %s, or memory ran out", what, type->short_name);
+    REQUIRE(message || !cap.out_of_memory, E_LIMIT, "%s: no memory to unpack it", what);
+    REQUIRE(message, E_FORMAT, "%s is not a valid %s", what, type->short_name);
     TRY(check_version(message, what));
     *(ProtobufCMessage **)out = TAKE(message);
     return OK;
