@@ -1,4 +1,5 @@
-/* Checking many packed points: template, included twice by curve_tmpl.c with GROUP, COORD and COORD_WORDS.
+/* Checking many packed points: template, included twice by curve_tmpl.c with GROUP, GROUP_NAME, COORD, COORD_WORDS and
+ * GROUP_IS_WHOLE (the cofactor is 1, so every point of the curve belongs).
  *
  * Range and curve equation are looked at point by point (3 products). Membership in the subgroup of one point costs
  * over a thousand products, so many are tested together: a sum over a random subset of the points lies in the
@@ -98,7 +99,7 @@ static enum err G(check)(size_t *bad_idx, const uint8_t *packed, size_t count, b
         size_t chunk_count = count - start < CHUNK ? count - start : CHUNK;
         size_t bad = 0;
         enum err why = G(find_off_curve)(&bad, chunk, chunk_count);
-        size_t outside = subgroup ? G(find_outside_batched)(chunk, bad) : bad;
+        size_t outside = subgroup && !GROUP_IS_WHOLE ? G(find_outside_batched)(chunk, bad) : bad;
         if (outside < bad) {
             *bad_idx = start + outside;
             FAIL(E_CURVE,
@@ -121,5 +122,6 @@ static enum err G(check)(size_t *bad_idx, const uint8_t *packed, size_t count, b
 #undef CHECK_PASTE_
 #undef GROUP
 #undef GROUP_NAME
+#undef GROUP_IS_WHOLE
 #undef COORD
 #undef COORD_WORDS

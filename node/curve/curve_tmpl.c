@@ -11,16 +11,18 @@ _Static_assert(sizeof(g2_affine) <= sizeof(struct g2), "G2 fits");
 _Static_assert(sizeof(fp12) <= sizeof(struct gt), "Gt fits");
 _Static_assert(sizeof(g1_affine) == 2 * 8 * FP_LIMBS, "no padding");
 
-#define GROUP       g1
-#define GROUP_NAME  "G1"
-#define COORD       fp
-#define COORD_WORDS FP_LIMBS
+#define GROUP          g1
+#define GROUP_NAME     "G1"
+#define COORD          fp
+#define COORD_WORDS    FP_LIMBS
+#define GROUP_IS_WHOLE CURVE_IS_BN
 #include "node/curve/check_tmpl.h"
 
-#define GROUP       g2
-#define GROUP_NAME  "G2"
-#define COORD       fp2
-#define COORD_WORDS (2 * FP_LIMBS)
+#define GROUP          g2
+#define GROUP_NAME     "G2"
+#define COORD          fp2
+#define COORD_WORDS    (2 * FP_LIMBS)
+#define GROUP_IS_WHOLE 0
 #include "node/curve/check_tmpl.h"
 
 /* --- Scalars: plain integers below r, so a product is two Montgomery products. --- */

@@ -48,6 +48,7 @@ static inline bool F(is_zero)(const FIELD *a) {
 
 static inline bool F(equal)(const FIELD *a, const FIELD *b) {
     uint64_t differ = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         differ |= a->w[i] ^ b->w[i];
     }
@@ -62,6 +63,7 @@ static inline bool F(is_canonical)(const uint64_t *w) {
 /* out = t - p; returns the borrow. */
 static inline unsigned char F(sub_modulus)(uint64_t *out, const uint64_t *t) {
     unsigned char borrow = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         borrow = word_sbb(borrow, t[i], F(modulus).w[i], &out[i]);
     }
@@ -72,6 +74,7 @@ static inline unsigned char F(sub_modulus)(uint64_t *out, const uint64_t *t) {
 static inline void F(reduce)(FIELD *out, const uint64_t *t) {
     uint64_t s[FIELD_LIMBS];
     uint64_t keep = -(uint64_t)F(sub_modulus)(s, t);
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         out->w[i] = (t[i] & keep) | (s[i] & ~keep);
     }
@@ -80,6 +83,7 @@ static inline void F(reduce)(FIELD *out, const uint64_t *t) {
 static inline void F(add)(FIELD *out, const FIELD *a, const FIELD *b) {
     uint64_t t[FIELD_LIMBS];
     unsigned char carry = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         carry = word_adc(carry, a->w[i], b->w[i], &t[i]);
     }
@@ -93,11 +97,13 @@ static inline void F(double)(FIELD *out, const FIELD *a) {
 static inline void F(sub)(FIELD *out, const FIELD *a, const FIELD *b) {
     uint64_t t[FIELD_LIMBS];
     unsigned char borrow = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         borrow = word_sbb(borrow, a->w[i], b->w[i], &t[i]);
     }
     uint64_t mask = -(uint64_t)borrow;
     unsigned char carry = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         carry = word_adc(carry, t[i], F(modulus).w[i] & mask, &out->w[i]);
     }
@@ -115,9 +121,11 @@ static inline void F(neg)(FIELD *out, const FIELD *a) {
 static inline void F(halve)(FIELD *out, const FIELD *a) {
     uint64_t t[FIELD_LIMBS], mask = -(a->w[0] & 1);
     unsigned char carry = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         carry = word_adc(carry, a->w[i], F(modulus).w[i] & mask, &t[i]);
     }
+#pragma GCC unroll 8
     for (int i = 0; i + 1 < FIELD_LIMBS; i++) {
         out->w[i] = (t[i] >> 1) | (t[i + 1] << 63);
     }
@@ -250,6 +258,7 @@ static inline int64_t F(gcd_combine)(uint64_t *out, const uint64_t *x, int64_t f
                                      int64_t g, uint64_t m) {
     __int128 sum = 0;
     uint64_t low = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < FIELD_LIMBS; i++) {
         sum += F(gcd_times)(x[i], f) + F(gcd_times)(y[i], g);
         sum += (__int128)((word2)m * F(modulus).w[i]);
@@ -269,6 +278,7 @@ static inline void F(gcd_shrink)(uint64_t *out, const uint64_t *x, int64_t *f, c
                                  int64_t *g) {
     if (F(gcd_combine)(out, x, *f, y, *g, 0) < 0) {
         unsigned char borrow = 0;
+#pragma GCC unroll 8
         for (int i = 0; i < FIELD_LIMBS; i++) {
             borrow = word_sbb(borrow, 0, out[i], &out[i]);
         }
@@ -284,6 +294,7 @@ static inline void F(gcd_follow)(FIELD *out, const FIELD *u, int64_t f, const FI
     uint64_t t[FIELD_LIMBS], s[FIELD_LIMBS];
     if (F(gcd_combine)(t, u->w, f, v->w, g, m) < 0) {
         unsigned char carry = 0;
+#pragma GCC unroll 8
         for (int i = 0; i < FIELD_LIMBS; i++) {
             carry = word_adc(carry, t[i], F(modulus).w[i], &t[i]);
         }
