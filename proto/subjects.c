@@ -136,7 +136,7 @@ static void add_field(struct subject *out, char field, const struct fields *f) {
         add_id(out, f->verb);
         return;
     default:
-        ASSERT(!"unknown field in a subject pattern");
+        UNREACHABLE("unknown field in a subject pattern");
     }
 }
 

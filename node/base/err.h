@@ -112,6 +112,7 @@ enum err fault_raise(const struct fault *f); /* the other way, on the receiving 
 _Noreturn void assert_fail(const char *condition, const char *file, int line);
 #define ASSERT(cond)                                                                               \
     (__builtin_expect(!!(cond), 1) ? (void)0 : assert_fail(#cond, __FILE__, __LINE__))
+#define UNREACHABLE(why) assert_fail("never here: " why, __FILE__, __LINE__)
 #ifdef BELLOWS_DEBUG
 #define DASSERT(cond) ASSERT(cond)
 #else
