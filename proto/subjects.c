@@ -404,7 +404,7 @@ static bool parse_number(uint64_t *out, const char *token, uint64_t limit) {
             return false;
         }
         unsigned digit = (unsigned)(*token - '0');
-        if (value > (limit - digit) / 10) {
+        if (digit > limit || value > (limit - digit) / 10) {
             return false;
         }
         value = value * 10 + digit;
