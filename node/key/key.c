@@ -57,7 +57,7 @@ static bool starts_like_bellman(struct bytes file) {
            bellman_g1_read(&alpha, c, bytes_of(file.ptr, c->g1_bytes), false, false) == OK;
 }
 
-static FALLIBLE parse(struct key_parts *out, struct bytes file, const char *name) {
+FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name) {
     enum file_kind kind = file_kind_of(file);
     if (kind == FILE_ZKEY) {
         return zkey_parse(out, file, name);
@@ -98,7 +98,7 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
     if (!key->map.heap) {
         key->guard = guard_open(key->map.base, key->map.bytes.len);
     }
-    enum err e = parse(&key->parts, key->map.bytes, path);
+    enum err e = key_parse(&key->parts, key->map.bytes, path);
     TRY(intact(&key->guard,
                path)); /* first: zeros in place of lost pages explain any other error */
     TRY(e);

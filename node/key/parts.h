@@ -26,6 +26,8 @@ struct key_parts {
     unsigned sections_count;
 };
 
+/* Either, by content: what key_open asks. */
+FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name);
 FALLIBLE zkey_parse(struct key_parts *out, struct bytes file, const char *name);
 FALLIBLE bellman_parse(struct key_parts *out, struct bytes file, const char *name);
 void key_parts_done(struct key_parts *parts);

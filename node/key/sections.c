@@ -197,9 +197,12 @@ FALLIBLE section_need_sized(struct bytes *out, const struct section_table *t, ui
                             const char *title, struct section_size size) {
     struct bytes found;
     TRY(section_need(&found, t, id, title));
-    size_t want;
-    TRY(size_mul(&want, size.count, size.item_bytes));
-    TRY(size_add(&want, want, size.head_bytes));
+    size_t want = 0;
+    enum err e = size_mul(&want, size.count, size.item_bytes);
+    e = e == OK ? size_add(&want, want, size.head_bytes) : e;
+    if (e != OK) {
+        return err_prefix(e, "%s: section %" PRIu32 " (%s)", t->name, id, title);
+    }
     REQUIRE(found.len == want, E_FORMAT,
             "%s: section %" PRIu32 " (%s) has %zu bytes, %" PRIu64
             " %s need %zu; the file is damaged: fetch it again",

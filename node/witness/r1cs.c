@@ -50,11 +50,11 @@ static FALLIBLE header_read(struct r1cs *r1cs, const struct section_table *t) {
     TRY(read_u32le(&r1cs->private_inputs_count, &r));
     TRY(read_u64le(&r1cs->labels_count, &r));
     TRY(read_u32le(&r1cs->constraints_count, &r));
-    uint64_t named =
-        (uint64_t)r1cs->outputs_count + r1cs->public_inputs_count + r1cs->private_inputs_count + 1;
+    /* Private inputs that no constraint uses are declared and have no wire: they are not counted here. */
+    uint64_t named = (uint64_t)r1cs->outputs_count + r1cs->public_inputs_count + 1;
     REQUIRE(named <= r1cs->wires_count, E_RANGE,
-            "%s: section 1: %" PRIu64 " inputs and outputs, but %" PRIu32
-            " wires; the file is damaged: compile the circuit again",
+            "%s: section 1: the constant, outputs and public inputs are %" PRIu64
+            ", but there are %" PRIu32 " wires; the file is damaged: compile the circuit again",
             t->name, named, r1cs->wires_count);
     return OK;
 }
