@@ -1,0 +1,38 @@
+/* Witnesses and constraint systems. */
+#include "node/witness/r1cs.h"
+#include "tests/fuzz/targets.h"
+
+void fuzz_wtns(struct bytes input) {
+    struct witness w;
+    if (witness_from_wtns_bytes(&w, input, "fuzz.wtns") == OK) {
+        struct scalar value;
+        for (uint64_t i = 0; i < w.count; i++) {
+            witness_get(&value, &w, i);
+            ASSERT(scalar_is_valid(w.curve, &value));
+        }
+        witness_get(&value, &w, 0);
+        ASSERT(value.w[0] == 1 && !(value.w[1] | value.w[2] | value.w[3]));
+        witness_close(&w);
+    }
+}
+
+/* A witness of ones walks over every term of whatever was taken. */
+void fuzz_r1cs(struct bytes input) {
+    enum { WIRES_MAX = 4096 };
+    static struct scalar ones[WIRES_MAX];
+    struct r1cs r;
+    if (r1cs_from_bytes(&r, input, "fuzz.r1cs") != OK) {
+        return;
+    }
+    if (r.wires_count <= WIRES_MAX) {
+        for (uint32_t i = 0; i < r.wires_count; i++) {
+            ones[i] = (struct scalar){{1}};
+        }
+        struct witness w = {
+            .curve = r.curve, .count = r.wires_count, .values = (const uint8_t *)ones};
+        uint32_t bad = 0;
+        enum err e = r1cs_satisfied(&bad, &r, &w);
+        ASSERT(e == OK || (e == E_UNSAT && bad < r.constraints_count));
+    }
+    r1cs_close(&r);
+}
