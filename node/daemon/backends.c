@@ -47,12 +47,16 @@ static void choose(struct backend_choice *choice, enum backend_kind kind, const 
 
 enum err backends_open(struct backend **out, struct backend_choice *choice,
                        const struct backend_options *options) {
-    if (options->kind == BACKEND_CUDA) {
+    /* A device that was named is a wish for CUDA as clear as --backend cuda. */
+    if (options->kind == BACKEND_CUDA || (options->kind == BACKEND_AUTO && options->device)) {
         enum err code = gpu_backend_open(out, options);
         if (code != OK) {
             char cause[ERR_DETAIL_BYTES];
             snprintf(cause, sizeof cause, "%.400s", err_detail());
-            FAIL(code, "%s; --backend cuda never falls back: use --backend cpu or auto", cause);
+            FAIL(code,
+                 "%s; a backend or device that was asked for never falls back: use --backend cpu "
+                 "or auto",
+                 cause);
         }
         choose(choice, BACKEND_CUDA, *out, "");
         return OK;

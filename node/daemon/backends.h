@@ -1,7 +1,7 @@
 /* Which backend proves: asked once at start, never changed silently.
  *
  *   auto   the first usable CUDA device, else the processor; the choice and its reason are in `why`, for one line on
- *          standard error and for --json
+ *          standard error and for --json. With a device named it is the same as cuda
  *   cuda   a CUDA device or E_DEVICE (exit code 3) with the cure: never the processor instead
  *   cpu    the processor
  *
