@@ -88,6 +88,9 @@ CLAIM(wtns)
 CLAIM(r1cs)
 CLAIM(vkey)
 CLAIM(vk)
+CLAIM(proof)
+CLAIM(proof_bytes)
+CLAIM(public)
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
@@ -97,6 +100,9 @@ int main(int argc, char **argv) {
         {"replay: r1cs survives its corpus", claim_r1cs},
         {"replay: vkey (JSON) survives its corpus", claim_vkey},
         {"replay: vk (bellman) survives its corpus", claim_vk},
+        {"replay: proof (JSON) survives its corpus", claim_proof},
+        {"replay: proof (bellman) survives its corpus", claim_proof_bytes},
+        {"replay: public signals survive their corpus", claim_public},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

@@ -11,3 +11,4 @@
 typedef void fuzz_target(struct bytes input);
 
 fuzz_target fuzz_zkey, fuzz_params, fuzz_wtns, fuzz_r1cs, fuzz_vkey, fuzz_vk;
+fuzz_target fuzz_proof, fuzz_proof_bytes, fuzz_public;
