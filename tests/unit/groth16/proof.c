@@ -347,6 +347,36 @@ static void claim_bellman_round_trip(void) {
     }
 }
 
+static enum err read_publics_once(void *ctx) {
+    (void)ctx;
+    struct scalar *values = NULL;
+    size_t count = 0;
+    TRY(public_read_json(&values, &count, curve_by_id(CURVE_BN254), text_of("[\"55132\",\"3\"]"),
+                         "public.json"));
+    mem_free(values);
+    return OK;
+}
+
+static enum err write_once(void *ctx) {
+    AUTO(text_free) struct text t = {0};
+    return proof_write_json(&t, ctx);
+}
+
+static enum err read_once(void *ctx) {
+    struct proof back;
+    return proof_read_json(&back, NULL, text_of(ctx), "proof.json");
+}
+
+static void claim_memory(void) {
+    struct proof proof;
+    AUTO(text_free) struct text t = {0};
+    base_proof(&proof, "bls12381");
+    CHECK_OK(proof_write_json(&t, &proof));
+    CHECK(check_allocations(read_publics_once, NULL) > 0);
+    CHECK(check_allocations(write_once, &proof) > 0);
+    CHECK(check_allocations(read_once, t.ptr) > 0);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"proof.json is written byte for byte as snarkjs writes it", claim_same_bytes},
@@ -361,6 +391,7 @@ int main(int argc, char **argv) {
         {"a public signal at or above r is refused, never reduced", claim_public_range},
         {"ten megabytes of digits are refused", claim_public_long},
         {"bellman's compressed proof survives a round trip", claim_bellman_round_trip},
+        {"reading and writing survive every failed allocation", claim_memory},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

@@ -631,6 +631,43 @@ static void claim_repeated_bases(void) {
     close_contenders(contenders, count);
 }
 
+struct whole_job {
+    struct backend *backend;
+    struct opened o;
+    struct blinding blinding;
+};
+
+static enum err prove_with_seat(struct whole_job *job, struct seat *s) {
+    struct prove_result result = {0};
+    TRY(job->backend->ops->key_load(&s->key, job->backend, job->o.key));
+    TRY(job->backend->ops->slot_open(&s->slot, s->key));
+    TRY(seat_prove(&result, s, job->o.key, &job->o.witness, &job->blinding));
+    prove_result_done(&result);
+    return OK;
+}
+
+static enum err prove_once(void *ctx) {
+    struct whole_job *job = ctx;
+    struct seat s = {.backend = job->backend};
+    enum err code = prove_with_seat(job, &s);
+    seat_close(&s);
+    return code;
+}
+
+static void claim_memory(void) {
+    struct contender contenders[CONTENDERS_MAX];
+    size_t count = open_contenders(contenders, true);
+    for (size_t i = 0; i < count; i++) {
+        struct oracle_case c = oracle_case_named(curves[i % 2], "base");
+        struct whole_job job = {.backend = contenders[i].backend};
+        opened_open(&job.o, &c);
+        CHECK_OK(blinding_random(&job.blinding, c.curve));
+        CHECK(check_allocations(prove_once, &job) > 0);
+        opened_close(&job.o);
+    }
+    close_contenders(contenders, count);
+}
+
 static void claim_step_names(void) {
     for (int step = 0; step < STEP_COUNT; step++) {
         const char *name = prove_step_name((enum prove_step)step);
@@ -659,6 +696,7 @@ int main(int argc, char **argv) {
         {"circuits of 2^k - 1, 2^k and 2^k + 1 rows are proved", claim_chain_sizes},
         {"circuits of one to 31 constraints are proved, equal to the reference", claim_tiny},
         {"keys of one point repeated and skewed scalars are proved", claim_repeated_bases},
+        {"loading a key and proving survive every failed allocation", claim_memory},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
