@@ -46,6 +46,8 @@
            "Where fetched proving keys are kept; not set: a folder made for this run and removed after it.")            \
     COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \
            "Jobs that a lane holds at once.")                                                                           \
+    SPAN(  drain,      "20s", 0, UINT64_C(86400000000000),                CONFIG_NODE | CONFIG_DEV,                     \
+           "After SIGTERM, how long a lane may finish what it proves before it hands it back.")                        \
     COUNT( attempts,   3, 1, 100,                                         CONFIG_COORDINATOR | CONFIG_DEV,              \
            "Tries after which a job that keeps failing is set aside as dead.")                                          \
     TEXT(  dir,        "",                      "DIR",                    CONFIG_DEV,                                   \

@@ -26,6 +26,16 @@ static const struct command *const commands[] = {
     &cmd_plan,
     &cmd_bench_prove,
     /* The fleet. */
+    &cmd_dev,
+    &cmd_node,
+    &cmd_coordinator,
+    &cmd_key_push,
+    &cmd_submit,
+    &cmd_status,
+    &cmd_wait,
+    &cmd_fetch,
+    &cmd_list,
+    &cmd_cancel,
 };
 /* clang-format on */
 

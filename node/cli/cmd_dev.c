@@ -1,0 +1,321 @@
+/* bellows dev: a whole fleet on this machine, on loopback, in one folder, gone without trace afterwards.
+ *
+ *   nats-server (JetStream, a free port) ─ coordinator ─ node with CPU lanes ─ wait until the lanes are heard ─ DIR/url
+ *
+ * The three are children of this process and die with it, however it dies. With --run the fleet lives as long as one command.
+ */
+#include "node/base/clock.h"
+#include "node/base/file.h"
+#include "node/base/json.h"
+#include "node/base/mem.h"
+#include "node/cli/backend_args.h"
+#include "node/cli/client.h"
+#include "node/cli/commands.h"
+#include "node/daemon/child.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, LANES_LEAST = 2 };
+static const uint64_t START_NS = UINT64_C(30000000000);
+static const uint64_t STOP_NS = UINT64_C(5000000000);
+static const uint64_t LOOK_NS = UINT64_C(20000000);
+
+static _Atomic int stop; /* set by a signal: everything is taken down in order */
+
+struct dev {
+    const struct args *args;
+    struct config config; /* owned */
+    char *own_dir;        /* owned; removed at the end */
+    char dir[PATH_BYTES];
+    char url[256];
+    unsigned lanes;
+    struct child server, coordinator, node, run;
+    struct transport *link; /* owned */
+};
+
+/* Front to back: nobody is left to be surprised by a server that is gone. */
+static void dev_done(struct dev *d) {
+    char path[PATH_BYTES + 32];
+    child_stop(&d->run, STOP_NS);
+    transport_close(&d->link);
+    if (d->dir[0]) {
+        client_forget_dev();
+        snprintf(path, sizeof path, "%s/url", d->dir);
+        unlink(path);
+    }
+    child_stop(&d->node, d->config.drain_ns + STOP_NS);
+    child_stop(&d->coordinator, STOP_NS);
+    child_stop(&d->server, STOP_NS);
+    if (d->own_dir) {
+        IGNORE(dir_remove_tree(d->own_dir));
+    }
+    mem_free(d->own_dir);
+    config_free(&d->config);
+}
+
+static const char *below(struct dev *d, char out[PATH_BYTES + 32], const char *tail) {
+    snprintf(out, PATH_BYTES + 32, "%s/%s", d->dir, tail);
+    return out;
+}
+
+/* --- The server --- */
+
+/* nats-server writes its ports into a file of its own as soon as it listens: {"nats": ["nats://127.0.0.1:40123"], …}. */
+static bool read_url(struct dev *d) {
+    char path[PATH_BYTES + 64], text[4096];
+    snprintf(path, sizeof path, "%s/nats-server_%ld.ports", d->dir, (long)d->server.pid);
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        return false;
+    }
+    size_t len = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[len] = 0;
+    const char *start = strstr(text, "nats://"), *end = start ? strchr(start, '"') : NULL;
+    if (!end || (size_t)(end - start) >= sizeof d->url) {
+        return false;
+    }
+    snprintf(d->url, sizeof d->url, "%.*s", (int)(end - start), start);
+    return true;
+}
+
+static enum err failed(struct dev *d, const char *who, const char *log) {
+    char path[PATH_BYTES + 32], line[300] = "", last[300] = "";
+    FILE *file = fopen(below(d, path, log), "re");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = 0;
+        snprintf(last, sizeof last, "%s", line);
+    }
+    if (file) {
+        fclose(file);
+    }
+    FAIL(E_NET, "%s ended: %s", who, last[0] ? last : "it wrote nothing");
+}
+
+static enum err start_server(struct dev *d) {
+    char conf[PATH_BYTES + 32], log[PATH_BYTES + 32];
+    AUTO(text_free) struct text t = {0};
+    text_addf(&t, "listen: \"127.0.0.1:%d\"\n", d->config.port ? (int)d->config.port : -1);
+    text_addf(&t, "ports_file_dir: \"%s\"\nmax_payload: 8MB\nmax_pending: 64MB\n", d->dir);
+    text_addf(&t, "jetstream { store_dir: \"%s/nats\" }\n", d->dir);
+    TRY(text_done(&t));
+    TRY(file_write_all(below(d, conf, "nats.conf"), text_bytes(&t)));
+    const char *argv[] = {"nats-server", "-c", conf, NULL};
+    struct child_options options = {
+        .argv = argv, .log_path = below(d, log, "nats.log"), .own_group = true};
+    enum err code = child_start(&d->server, &options);
+    if (code != OK) {
+        struct fault fault = fault_of(code);
+        FAIL(E_NET, "%s; `apt-get install nats-server` installs it", fault.detail);
+    }
+    for (uint64_t start_ns = clock_ns(); !read_url(d);) {
+        bool ended = false;
+        struct child_end end;
+        child_poll(&ended, &end, &d->server);
+        if (ended) {
+            return failed(d, "nats-server", "nats.log");
+        }
+        REQUIRE(clock_ns() - start_ns < START_NS, E_TIMEOUT,
+                "nats-server does not listen after 30 s; its log is %s", log);
+        clock_sleep_ns(LOOK_NS);
+    }
+    return OK;
+}
+
+/* --- Coordinator and node --- */
+
+static enum err start_self(struct child *out, struct dev *d, const char *const *more,
+                           const char *log) {
+    const char *argv[24] = {"/proc/self/exe"};
+    char path[PATH_BYTES + 32], server[300], parent[32];
+    size_t count = 1;
+    for (size_t i = 0; more[i]; i++) {
+        argv[count++] = more[i];
+    }
+    snprintf(server, sizeof server, "--server=%s", d->url);
+    snprintf(parent, sizeof parent, "--parent=%ld", (long)getpid());
+    argv[count++] = server;
+    argv[count++] = parent;
+    argv[count] = NULL;
+    struct child_options options = {
+        .argv = argv, .log_path = below(d, path, log), .own_group = true};
+    return child_start(out, &options);
+}
+
+static enum err start_fleet(struct dev *d) {
+    char lanes[32], threads[32], memory[40], cache[PATH_BYTES + 64], drain[40], attempts[32],
+        backend[40], backlog[32];
+    snprintf(attempts, sizeof attempts, "--attempts=%llu", (unsigned long long)d->config.attempts);
+    const char *coordinator[] = {"coordinator", attempts, NULL};
+    TRY(start_self(&d->coordinator, d, coordinator, "coordinator.log"));
+    snprintf(lanes, sizeof lanes, "--lanes=%u", d->lanes);
+    snprintf(threads, sizeof threads, "--threads=%llu", (unsigned long long)d->config.threads);
+    snprintf(memory, sizeof memory, "--memory=%lluB", (unsigned long long)d->config.memory_bytes);
+    snprintf(drain, sizeof drain, "--drain=%lluns", (unsigned long long)d->config.drain_ns);
+    snprintf(backend, sizeof backend, "--backend=%s", d->config.backend);
+    snprintf(backlog, sizeof backlog, "--backlog=%llu", (unsigned long long)d->config.backlog);
+    snprintf(cache, sizeof cache, "--cache=%s%s", d->config.cache[0] ? d->config.cache : d->dir,
+             d->config.cache[0] ? "" : "/cache");
+    const char *node[] = {"node", "--name=dev", lanes,   threads, memory,
+                          drain,  backend,      backlog, cache,   "--allow-insecure-keys",
+                          NULL};
+    return start_self(&d->node, d, node, "node.log");
+}
+
+static enum err check_children(struct dev *d) {
+    bool ended = false;
+    struct child_end end;
+    child_poll(&ended, &end, &d->server);
+    if (ended) {
+        return failed(d, "nats-server", "nats.log");
+    }
+    child_poll(&ended, &end, &d->coordinator);
+    if (ended) {
+        return failed(d, "the coordinator", "coordinator.log");
+    }
+    child_poll(&ended, &end, &d->node);
+    return ended ? failed(d, "the node", "node.log") : OK;
+}
+
+/* Ready when every lane has been heard of. */
+static enum err wait_for_lanes(struct dev *d) {
+    AUTO(subscription_close) struct subscription *beats = NULL;
+    struct transport_options options = {
+        .url = d->url, .name = "bellows dev", .open_wait_ns = START_NS};
+    struct subject_space space;
+    struct subject filter;
+    uint64_t heard = 0, all = d->lanes < 64 ? (UINT64_C(1) << d->lanes) - 1 : UINT64_MAX;
+    TRY(subject_space_init(&space, NULL));
+    TRY(transport_open(&d->link, &options));
+    filter = filter_heartbeats(&space);
+    TRY(transport_subscribe(&beats, d->link, filter.text, NULL));
+    for (uint64_t start_ns = clock_ns(); heard != all;) {
+        AUTO(message_done) struct message m = {0};
+        struct subject_parts parts;
+        TRY(check_children(d));
+        REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped while the fleet was starting");
+        REQUIRE(clock_ns() - start_ns < START_NS, E_TIMEOUT,
+                "the lanes are not there after 30 s; see %s/node.log", d->dir);
+        if (subscription_next(&m, beats, 10 * LOOK_NS) == OK &&
+            subject_parse(&parts, &space, m.subject) == OK && parts.gpu < 64) {
+            heard |= UINT64_C(1) << parts.gpu;
+        }
+    }
+    return OK;
+}
+
+/* --- The command --- */
+
+static void on_signal(int number) {
+    (void)number;
+    atomic_store(&stop, 1);
+}
+
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+static enum err prepare(struct dev *d) {
+    if (d->config.dir[0]) {
+        TRY(dir_make(d->config.dir));
+        char *real = realpath(d->config.dir, NULL);
+        REQUIRE(real && strlen(real) < PATH_BYTES, E_IO, "%s: %s", d->config.dir, strerror(errno));
+        snprintf(d->dir, sizeof d->dir, "%s", real);
+        free(real); /* realpath's own */
+    } else {
+        TRY(dir_make_temp(&d->own_dir, "bellows-dev"));
+        snprintf(d->dir, sizeof d->dir, "%s", d->own_dir);
+    }
+    REQUIRE(!strpbrk(d->dir, "\"\\\n"), E_USAGE,
+            "the folder's name holds a quote, a backslash or a line break");
+    d->lanes = d->config.lanes > LANES_LEAST ? (unsigned)d->config.lanes : LANES_LEAST;
+    return OK;
+}
+
+static enum err announce(struct dev *d) {
+    char path[PATH_BYTES + 32];
+    TRY(client_note_dev(d->url));
+    TRY(file_write_all(below(d, path, "url"), bytes_of(d->url, strlen(d->url))));
+    if (!args_text(d->args, "run")) {
+        printf("fleet ready: %u lanes at %s\nfolder       %s (logs: node.log, coordinator.log, "
+               "nats.log)\n"
+               "keys         insecure ones are allowed: this fleet is for development\n"
+               "try          bellows submit KEY.zkey WITNESS.wtns --wait\nstop         Ctrl-C\n",
+               d->lanes, d->url, d->dir);
+        fflush(stdout);
+    }
+    return OK;
+}
+
+static enum err run_command(struct dev *d) {
+    char server[300];
+    const char *argv[] = {"/bin/sh", "-c", args_text(d->args, "run"), NULL};
+    snprintf(server, sizeof server, "BELLOWS_SERVER=%s", d->url);
+    struct child_options options = {.argv = argv, .env = {server}};
+    TRY(child_start(&d->run, &options));
+    for (;;) {
+        bool ended = false;
+        struct child_end end;
+        child_poll(&ended, &end, &d->run);
+        if (ended) {
+            int exit_code = end.exit_code >= 0 ? end.exit_code : 128 + end.signal;
+            dev_done(d);
+            fflush(NULL);
+            exit(exit_code); /* the command's own, whatever it is */
+        }
+        TRY(check_children(d));
+        REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped");
+        clock_sleep_ns(LOOK_NS);
+    }
+}
+
+static enum err run(struct args *args) {
+    AUTO(dev_done) struct dev d = {.args = args};
+    TRY(args_config(&d.config, args));
+    TRY(prepare(&d));
+    catch_signals();
+    TRY(start_server(&d));
+    TRY(start_fleet(&d));
+    TRY(wait_for_lanes(&d));
+    TRY(announce(&d));
+    if (args_text(args, "run")) {
+        return run_command(&d);
+    }
+    while (!atomic_load(&stop)) {
+        TRY(check_children(&d));
+        clock_sleep_ns(5 * LOOK_NS);
+    }
+    return OK;
+}
+
+static const struct positional no_positionals[] = {{0}};
+static const struct option options[] = {
+    {.kind = OPTION_TEXT,
+     .name = "run",
+     .value = "COMMAND",
+     .text = "Runs it with BELLOWS_SERVER set, then stops the fleet and exits as the command did."},
+    OPTIONS_END,
+};
+const struct command cmd_dev = {
+    .name = "dev",
+    .sentence = "a whole fleet on this machine, for development",
+    .positionals = no_positionals,
+    .options = options,
+    .config = CONFIG_DEV,
+    .notes = "Listens on loopback only, takes insecure keys, has at least two CPU lanes. The "
+             "server's address stands in\n"
+             "DIR/url; other commands of this user find it without --server.\n"
+             "  bellows dev --run 'bellows submit circuit.zkey witness.wtns --wait'\n",
+    .run = run,
+};

@@ -1,0 +1,273 @@
+/* bellows node, bellows coordinator: the daemons. A node starts its lanes as processes of the same command line with --lane added, so
+ * that a lane reads the same settings from the same places.
+ */
+#include "node/base/cgroup.h"
+#include "node/base/clock.h"
+#include "node/base/file.h"
+#include "node/base/log.h"
+#include "node/base/mem.h"
+#include "node/cli/backend_args.h"
+#include "node/cli/client.h"
+#include "node/cli/commands.h"
+#include "node/coordinator/coordinator.h"
+#include "node/daemon/child.h"
+#include "node/daemon/lane_process.h"
+#include "node/daemon/node.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COMMAND_LINE_BYTES = 64 * 1024, WORDS_MAX = 90, NAME_BYTES = ID_BYTES_MAX + 1 };
+static const uint64_t CONNECT_NS = UINT64_C(60000000000);
+
+static enum log_level level_of(const char *word) {
+    return !strcmp(word, "debug")   ? LOG_DEBUG
+           : !strcmp(word, "warn")  ? LOG_WARN
+           : !strcmp(word, "error") ? LOG_ERROR
+                                    : LOG_INFO;
+}
+
+/* The host's name, with what an id may not hold replaced. */
+static void host_name(char out[NAME_BYTES]) {
+    if (gethostname(out, NAME_BYTES) != 0 || !out[0]) {
+        snprintf(out, NAME_BYTES, "node");
+    }
+    out[NAME_BYTES - 1] = 0;
+    for (char *p = out; *p; p++) {
+        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                  (*p >= '0' && *p <= '9') || *p == '-' || *p == '_';
+        *p = ok ? *p : '-';
+    }
+}
+
+static enum err node_name(char out[NAME_BYTES], const struct config *config) {
+    if (config->name[0]) {
+        TRY(id_check(config->name, "--name"));
+        snprintf(out, NAME_BYTES, "%s", config->name);
+    } else {
+        host_name(out);
+    }
+    return OK;
+}
+
+/* --- One lane's process --- */
+
+static unsigned threads_of(const struct config *config) {
+    unsigned cores = cgroup_cores(), lanes = (unsigned)config->lanes;
+    unsigned share = cores / lanes ? cores / lanes : 1;
+    return config->threads ? (unsigned)config->threads : share;
+}
+
+static enum err run_lane(const struct args *args, const struct config *config, const char *name) {
+    char context[160];
+    unsigned gpu = (unsigned)args_number(args, "lane", 0);
+    const char *session = args_text(args, "session"), *cache = args_text(args, "lane-cache");
+    REQUIRE(session && cache, E_USAGE, "--lane is for a node's own use; start `bellows node`");
+    snprintf(context, sizeof context, "node=%s gpu=%u", name, gpu);
+    log_context(context);
+    setenv("BELLOWS_CACHE", cache, 1); /* digests and checks are remembered there, like the keys */
+    struct lane_process_config process = {
+        .lane = {.prefix = config->prefix,
+                 .node = name,
+                 .gpu = gpu,
+                 .session = session,
+                 .cache_dir = cache,
+                 .memory_bytes = config->memory_bytes,
+                 .allow_insecure_keys = args_switch(args, "allow-insecure-keys"),
+                 .threads = threads_of(config),
+                 .backlog = (uint32_t)config->backlog},
+        .transport = client_transport_options(config),
+        .drain_ns = config->drain_ns,
+        .parent = (pid_t)args_number(args, "parent", 0),
+    };
+    if (!process.lane.memory_bytes) {
+        process.lane.memory_bytes = cgroup_memory_bytes() / 8 * 7 / config->lanes;
+    }
+    TRY(backends_kind(&process.backend.kind, config->backend));
+    process.backend.threads_count = threads_of(config);
+    exit(lane_process_run(&process)); /* its exit code tells the supervisor what to do */
+}
+
+/* --- The supervisor --- */
+
+struct own_words { /* this process's command line */
+    char text[COMMAND_LINE_BYTES];
+    const char *argv[WORDS_MAX + 2];
+    char cache_arg[4200];
+};
+
+static enum err read_own_words(struct own_words *out, const char *cache) {
+    struct bytes_mut line = {0};
+    TRY(file_read_all(&line, "/proc/self/cmdline", COMMAND_LINE_BYTES - 1));
+    memcpy(out->text, line.ptr, line.len);
+    out->text[line.len] = 0;
+    mem_free(line.ptr);
+    size_t count = 0;
+    for (size_t at = 0; at < line.len; at += strlen(out->text + at) + 1) {
+        REQUIRE(count < WORDS_MAX, E_USAGE, "more than %d words on the command line", WORDS_MAX);
+        out->argv[count++] = out->text + at;
+    }
+    out->argv[0] = "/proc/self/exe"; /* this very program, wherever it lies */
+    snprintf(out->cache_arg, sizeof out->cache_arg, "--lane-cache=%s", cache);
+    out->argv[count++] = out->cache_arg;
+    out->argv[count] = NULL;
+    return OK;
+}
+
+static enum err supervise(const struct args *args, const struct config *config, const char *name) {
+    AUTO(mem_free_ptr) struct own_words *words = NULL;
+    AUTO(mem_free_ptr) char *own_cache = NULL;
+    char runtime_dir[1024], context[100];
+    TRY(node_runtime_dir(runtime_dir, sizeof runtime_dir));
+    if (!config->cache[0]) {
+        TRY(dir_make_temp(&own_cache, "bellows-node"));
+    }
+    TRY(mem_new(&words, 1, sizeof *words));
+    TRY(read_own_words(words, own_cache ? own_cache : config->cache));
+    snprintf(context, sizeof context, "node=%s", name);
+    log_context(context);
+    struct node_config node = {.name = name,
+                               .prefix = config->prefix,
+                               .runtime_dir = runtime_dir,
+                               .lanes_count = (unsigned)config->lanes,
+                               .transport = client_transport_options(config),
+                               .drain_ns = config->drain_ns,
+                               .parent = (pid_t)args_number(args, "parent", 0),
+                               .lane_argv = words->argv};
+    if (args_switch(args, "allow-insecure-keys")) {
+        log_warn("node.insecure", "keys=allowed option=--allow-insecure-keys");
+    }
+    enum err code = node_run(&node);
+    if (own_cache) {
+        struct fault fault = fault_of(code);
+        IGNORE(dir_remove_tree(own_cache));
+        code = fault_raise(&fault);
+    }
+    return code;
+}
+
+static enum err run_node(struct args *args) {
+    AUTO(config_free) struct config config = {0};
+    char name[NAME_BYTES];
+    TRY(args_config(&config, args));
+    TRY(node_name(name, &config));
+    log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
+    return args_count(args, "lane") ? run_lane(args, &config, name)
+                                    : supervise(args, &config, name);
+}
+
+/* --- coordinator --- */
+
+static void on_event(void *ctx, enum transport_event event, const char *detail) {
+    static const char *const names[] = {"transport.disconnected", "transport.reconnected",
+                                        "transport.closed", "transport.slow", "transport.refused"};
+    char quoted[300];
+    log_warn(names[event], "link=%s detail=%s", (const char *)ctx,
+             log_quote(quoted, sizeof quoted, detail ? detail : ""));
+}
+
+struct links {
+    struct coordinator_links links; /* owned here */
+    struct coordinator *coordinator;
+};
+
+static void links_done(struct links *l) {
+    coordinator_close(&l->coordinator);
+    transport_close(&l->links.lease);
+    transport_close(&l->links.feed);
+    transport_close(&l->links.control);
+}
+
+static enum err open_links(struct links *l, const struct config *config) {
+    static const char *const names[] = {"control", "feed", "lease"};
+    struct transport **const slots[] = {&l->links.control, &l->links.feed, &l->links.lease};
+    for (size_t i = 0; i < COUNT_OF(slots); i++) {
+        char name[64];
+        struct transport_options o = client_transport_options(config);
+        snprintf(name, sizeof name, "bellows coordinator %s", names[i]);
+        o.name = name;
+        o.open_wait_ns = CONNECT_NS;
+        o.send_asap = true;
+        o.request_wait_ns = i == 2 ? UINT64_C(1000000000) : 0; /* a lease is lost by waiting */
+        o.on_event = on_event;
+        o.event_ctx = (void *)(uintptr_t)names[i];
+        TRY(transport_open(slots[i], &o));
+    }
+    return OK;
+}
+
+static enum err run_coordinator(struct args *args) {
+    AUTO(config_free) struct config config = {0};
+    AUTO(links_done) struct links l = {0};
+    sigset_t set;
+    char name[NAME_BYTES + 32], host[NAME_BYTES];
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    TRY(args_config(&config, args));
+    log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
+    host_name(host);
+    snprintf(name, sizeof name, "%.40s-%ld", host, (long)getpid());
+    TRY(open_links(&l, &config));
+    struct coordinator_config c = {.prefix = config.prefix,
+                                   .name = name,
+                                   .limits = {.attempts_max = (uint32_t)config.attempts}};
+    TRY(coordinator_open(&l.coordinator, &c, &l.links));
+    pid_t parent = (pid_t)args_number(args, "parent", 0);
+    int number = 0;
+    while (number <= 0 && !child_is_orphan(parent)) {
+        number = sigtimedwait(&set, NULL, &(struct timespec){0, 200000000});
+    }
+    log_info("coordinator.ends", "signal=%d", number > 0 ? number : 0);
+    return OK;
+}
+
+static const struct positional no_positionals[] = {{0}};
+#define OPTION_PARENT                                                                              \
+    {                                                                                              \
+        .kind = OPTION_NUMBER, .name = "parent", .value = "PID", .least = 1, .most = INT32_MAX,    \
+        .text = "Ends when this process, its parent, is gone."                                     \
+    }
+static const struct option node_options[] = {
+    OPTION_INSECURE,
+    OPTION_PARENT,
+    {.kind = OPTION_NUMBER,
+     .name = "lane",
+     .value = "N",
+     .most = 63,
+     .text = "Internal: be the process of this lane."},
+    {.kind = OPTION_TEXT,
+     .name = "session",
+     .value = "ID",
+     .text = "Internal: of this start of the lane."},
+    {.kind = OPTION_TEXT,
+     .name = "lane-cache",
+     .value = "DIR",
+     .text = "Internal: the node's cache."},
+    OPTIONS_END,
+};
+static const struct option coordinator_options[] = {OPTION_PARENT, OPTIONS_END};
+
+const struct command cmd_node = {
+    .name = "node",
+    .sentence = "prove what the fleet places on this machine",
+    .positionals = no_positionals,
+    .options = node_options,
+    .config = CONFIG_NODE,
+    .notes = "SIGTERM drains: nothing new is taken, what is being proved may end within --drain, "
+             "the rest goes back.\n",
+    .run = run_node,
+};
+const struct command cmd_coordinator = {
+    .name = "coordinator",
+    .sentence = "take jobs in and place them on lanes; several stand by for each other",
+    .positionals = no_positionals,
+    .options = coordinator_options,
+    .config = CONFIG_COORDINATOR,
+    .run = run_coordinator,
+};

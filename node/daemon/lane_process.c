@@ -1,0 +1,143 @@
+/* Straight down: signals, backend, three connections, lane, wait, drain. While the streams are not there yet (no coordinator has made
+ * them) it tries again and says so once.
+ */
+#include "node/daemon/lane_process.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/clock.h"
+#include "node/base/log.h"
+#include "node/daemon/backends.h"
+#include "node/daemon/child.h"
+
+static const uint64_t LOOK_NS = UINT64_C(50000000);
+static const uint64_t RETRY_NS = UINT64_C(300000000);
+static const uint64_t CONNECT_NS = UINT64_C(60000000000);
+
+static void on_event(void *ctx, enum transport_event event, const char *detail) {
+    char quoted[300];
+    const char *what = ctx;
+    static const char *const names[] = {"transport.disconnected", "transport.reconnected",
+                                        "transport.closed", "transport.slow", "transport.refused"};
+    log_warn(names[event], "link=%s detail=%s", what,
+             log_quote(quoted, sizeof quoted, detail ? detail : ""));
+}
+
+static int say(enum err code, const char *event) {
+    char quoted[ERR_DETAIL_BYTES + 64];
+    log_error(event, "error=%s detail=%s", err_name(code),
+              log_quote(quoted, sizeof quoted, err_detail()));
+    return err_exit_code(code);
+}
+
+struct process {
+    struct lane_links links; /* owned here */
+    struct backend *backend; /* owned */
+    struct lane *lane;       /* owned */
+};
+
+static void process_done(struct process *p) {
+    lane_close(&p->lane);
+    backend_close(&p->backend);
+    transport_close(&p->links.telemetry);
+    transport_close(&p->links.bulk);
+    transport_close(&p->links.control);
+}
+
+static enum err open_links(struct process *p, const struct lane_process_config *c) {
+    static const char *const names[] = {"control", "bulk", "telemetry"};
+    struct transport **const links[] = {&p->links.control, &p->links.bulk, &p->links.telemetry};
+    for (size_t i = 0; i < COUNT_OF(links); i++) {
+        char name[160];
+        struct transport_options o = c->transport;
+        snprintf(name, sizeof name, "bellows lane %s.%u %s", c->lane.node, c->lane.gpu, names[i]);
+        o.name = name;
+        o.open_wait_ns = CONNECT_NS;
+        o.send_asap = i == 0;
+        o.on_event = on_event;
+        o.event_ctx = (void *)(uintptr_t)names[i];
+        TRY(transport_open(links[i], &o));
+    }
+    return OK;
+}
+
+static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
+    struct timespec wait = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
+    int number = sigtimedwait(set, NULL, &wait);
+    return number > 0 ? number : 0;
+}
+
+/* Until the lane is open, a signal comes, or it can never be opened. */
+static enum err open_lane(struct process *p, const struct lane_process_config *c,
+                          const sigset_t *set) {
+    bool said = false;
+    for (;;) {
+        enum err code = lane_open(&p->lane, &c->lane, &p->links, p->backend);
+        bool again = code == E_NET || code == E_TIMEOUT;
+        if (!again) {
+            return code;
+        }
+        if (!said) {
+            char quoted[ERR_DETAIL_BYTES + 64];
+            log_warn("lane.waits", "detail=%s", log_quote(quoted, sizeof quoted, err_detail()));
+            said = true;
+        }
+        REQUIRE(!signal_seen(set, RETRY_NS) && !child_is_orphan(c->parent), E_CANCELLED,
+                "ended while it waited for the fleet");
+    }
+}
+
+static int run_until_end(struct process *p, const struct lane_process_config *c,
+                         const sigset_t *set) {
+    bool draining = false;
+    for (;;) {
+        enum lane_end end = lane_ended(p->lane);
+        if (end == LANE_STALLED) {
+            _exit(LANE_EXIT_LOST); /* its prover cannot be joined */
+        }
+        if ((draining || end != LANE_GOES_ON) && lane_is_empty(p->lane)) {
+            return end == LANE_FENCED        ? LANE_EXIT_FENCED
+                   : end == LANE_DEVICE_LOST ? LANE_EXIT_LOST
+                                             : 0;
+        }
+        int number = signal_seen(set, LOOK_NS);
+        if (number || (!draining && child_is_orphan(c->parent))) {
+            log_info("lane.drains", "signal=%d", number);
+            lane_drain(p->lane, draining ? 0 : c->drain_ns); /* a second signal: at once */
+            draining = true;
+        }
+    }
+}
+
+int lane_process_run(const struct lane_process_config *config) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    AUTO(process_done) struct process p = {0};
+    struct backend_choice choice;
+    enum err code = backends_open(&p.backend, &choice, &config->backend);
+    if (code != OK) {
+        return say(code, "backend.failed");
+    }
+    log_info("backend.opened", "backend=%s device=\"%s\"", p.backend->ops->name, choice.why);
+    code = open_links(&p, config);
+    if (code == OK) {
+        code = open_lane(&p, config, &set);
+    }
+    if (code != OK) {
+        return code == E_CANCELLED ? 0 : say(code, "lane.failed");
+    }
+    log_info("lane.opened", "session=%s", config->lane.session);
+    int exit_code = run_until_end(&p, config, &set);
+    struct lane_counts counts = lane_counts_of(p.lane);
+    log_info("lane.closed", "done=%llu failed=%llu given_back=%llu stale=%llu exit_code=%d",
+             (unsigned long long)counts.done, (unsigned long long)counts.failed,
+             (unsigned long long)counts.given_back, (unsigned long long)counts.stale, exit_code);
+    return exit_code;
+}
