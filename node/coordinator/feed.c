@@ -6,7 +6,8 @@
 #include "node/base/clock.h"
 #include "node/coordinator/work.h"
 
-static const uint64_t WAIT_NS = UINT64_C(500000000);
+static const uint64_t WAIT_NS = UINT64_C(250000000);
+static const uint64_t FIRST_WAIT_NS = UINT64_C(20000000); /* until it is known that all has been read */
 static const uint64_t PAUSE_NS = UINT64_C(200000000);
 
 void event_done(struct event *e) {
@@ -69,7 +70,7 @@ static void feed_watch(struct coordinator *c, const char *bucket_tail, enum even
         }
         struct event e = {.kind = kind};
         bool caught_up = false;
-        enum err code = kv_watch_next(&e.entry, &caught_up, watch, WAIT_NS);
+        enum err code = kv_watch_next(&e.entry, &caught_up, watch, told ? WAIT_NS : FIRST_WAIT_NS);
         if (code == OK) {
             put(c, &e);
         } else if (code != E_TIMEOUT) {

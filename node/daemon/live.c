@@ -159,8 +159,18 @@ static void watch_prover(struct lane *lane, const struct holding *h) {
     }
 }
 
-/* The grace of a drain is over: what still runs goes back. */
+/* What waits for the device goes back at once, what is being proved when the grace of the drain is over. */
 static void watch_drain(struct lane *lane) {
+    struct lane_job *waiting = NULL;
+    while (atomic_load(&lane->draining) && queue_take(lane->to_prove, &waiting, 0) == OK) {
+        atomic_store(&waiting->handed_back, true);
+        waiting->fault = fault_of(err_set(E_CANCELLED, "the lane is draining"));
+        if (queue_put(lane->to_reply, &waiting, UINT64_MAX) != OK) {
+            lane_release(
+                lane,
+                &waiting); /* the lane is closing: its delivery is taken back when it is missed */
+        }
+    }
     if (!atomic_load(&lane->draining) || clock_ns() < atomic_load(&lane->grace_until_ns)) {
         return;
     }

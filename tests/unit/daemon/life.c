@@ -1,0 +1,490 @@
+/* Jobs through coordinator and lanes in one program, in good and bad weather. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/log.h"
+#include "node/base/mem.h"
+#include "proto/fleet.pb-c.h"
+#include "proto/unpack.h"
+#include "tests/unit/daemon/fleet.h"
+
+#define SECOND UINT64_C(1000000000)
+static const char MUL[] = "bn128/mul", CHAIN[] = "bls12381/chain200";
+
+static void check_failed(result_message *r, const char *code, const char *word) {
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
+    CHECK(r->error != NULL);
+    CHECK_STR(code, r->error->name);
+    CHECK_HAS(r->error->detail, word);
+}
+
+static void prove_one(struct fleet *f, const char *job_id, const char *case_name) {
+    fleet_submit(f, &(struct fleet_job){.case_name = case_name, .job_id = job_id});
+    AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
+    fleet_check_proved(r, case_name, 1);
+}
+
+static void claim_one_job(void) {
+    struct fleet *f = fleet_new(1);
+    struct subscription *inbox = NULL;
+    CHECK_OK(transport_subscribe(&inbox, f->user, "_INBOX.me", NULL));
+    fleet_submit(
+        f, &(struct fleet_job){.case_name = MUL, .job_id = "j1", .reply_subject = "_INBOX.me"});
+    AUTO(message_free) result_message *r = fleet_result(f, "j1", 1);
+    fleet_check_proved(r, MUL, 1);
+    AUTO(message_free) result_message *hint = NULL;
+    AUTO(message_done) struct message m = {0};
+    CHECK_OK(subscription_next(&m, inbox, 5 * SECOND));
+    CHECK_OK(result_unpack(&hint, m.data));
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_OK, hint->status);
+    struct record_slot slot = fleet_record(f, "j1", JOB_DONE);
+    CHECK_EQ(0, slot.record.job.len); /* the inline witness does not outlive the job */
+    CHECK_EQ(0, slot.record.parts[0].tries_count);
+    record_slot_done(&slot);
+    message_done(&m);
+    subscription_close(&inbox);
+    fleet_free(&f);
+}
+
+static void claim_both_curves_and_objects(void) {
+    struct fleet *f = fleet_new(2);
+    prove_one(f, "a", MUL);
+    prove_one(f, "b", CHAIN);
+    fleet_submit(f, &(struct fleet_job){.case_name = CHAIN, .job_id = "c", .body_as_object = true});
+    AUTO(message_free) result_message *r = fleet_result(f, "c", 1);
+    fleet_check_proved(r, CHAIN, 1);
+    fleet_free(&f);
+}
+
+static void claim_partitions(void) {
+    struct fleet *f = fleet_new(2);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "p", .parts_count = 7});
+    AUTO(message_free) result_message *r = fleet_result(f, "p", 1);
+    fleet_check_proved(r, MUL, 7);
+    fleet_submit(f,
+                 &(struct fleet_job){
+                     .case_name = CHAIN, .job_id = "q", .parts_count = 3, .body_as_object = true});
+    AUTO(message_free) result_message *q = fleet_result(f, "q", 1);
+    fleet_check_proved(q, CHAIN, 3);
+    fleet_free(&f);
+}
+
+static bool bodies_are_gone(void *ctx) {
+    struct fleet *f = ctx;
+    struct subject bucket = bucket_in(&f->space, "acme");
+    struct object_info info;
+    bool found = true;
+    return object_info(&info, &found, f->user, bucket.text, "c.0") == OK && !found;
+}
+
+static void claim_janitor(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "c", .body_as_object = true});
+    AUTO(message_free) result_message *r = fleet_result(f, "c", 1);
+    fleet_check_proved(r, MUL, 1);
+    fleet_wait_until(bodies_are_gone, f, "the body of the finished job is purged");
+    fleet_free(&f);
+}
+
+static void claim_bad_jobs(void) {
+    static const struct {
+        struct fleet_job job;
+        const char *code, *word;
+    } cases[] = {
+        {{.case_name = "bn128/mul", .job_id = "unsat", .witness = "bn128/bad/unsatisfied.wtns"},
+         "E_UNSAT",
+         "does not satisfy"},
+        {{.case_name = "bn128/mul", .job_id = "other", .witness = "bn128/chain200/witness.wtns"},
+         "E_RANGE",
+         "wires"},
+        {{.case_name = "bn128/mul", .job_id = "curve", .witness = "bls12381/mul/witness.wtns"},
+         "E_CURVE",
+         "curve"},
+        {{.case_name = "bn128/dense", .job_id = "nokey", .key_unregistered = true},
+         "E_RANGE",
+         "bellows key push"},
+    };
+    struct fleet *f = fleet_new(1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fleet_submit(f, &cases[i].job);
+        AUTO(message_free) result_message *r = fleet_result(f, cases[i].job.job_id, 1);
+        check_failed(r, cases[i].code, cases[i].word);
+        struct record_slot slot = fleet_record(f, cases[i].job.job_id, JOB_FAILED);
+        CHECK_EQ(0, slot.record.parts[0].tries_count); /* rejected once, never tried again */
+        record_slot_done(&slot);
+    }
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes); /* none of it is the machine's fault */
+    prove_one(f, "after", MUL);
+    fleet_free(&f);
+}
+
+static void claim_one_bad_partition_fails_the_job(void) {
+    struct fleet *f = fleet_new(2);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL,
+                                        .job_id = "j",
+                                        .parts_count = 4,
+                                        .witness = "bn128/bad/unsatisfied.wtns"});
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    check_failed(r, "E_UNSAT", "does not satisfy");
+    fleet_free(&f);
+}
+
+static void claim_repeats(void) {
+    struct fleet *f = fleet_new(1);
+    struct subscription *inbox = NULL;
+    prove_one(f, "j", MUL);
+    unsigned runs = fleet_device_runs(0);
+    AUTO(message_free) result_message *first = fleet_result(f, "j", 1);
+    CHECK_OK(transport_subscribe(&inbox, f->user, "_INBOX.me", NULL));
+    fleet_submit(
+        f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .reply_subject = "_INBOX.me"});
+    AUTO(message_done) struct message m = {0};
+    AUTO(message_free) result_message *again = NULL;
+    CHECK_OK(subscription_next(&m, inbox, 5 * SECOND)); /* the same work: the first result */
+    CHECK_OK(result_unpack(&again, m.data));
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_OK, again->status);
+    CHECK_MEM(first->partitions[0]->proof->a.data, again->partitions[0]->proof->a.data,
+              first->partitions[0]->proof->a.len);
+    message_done(&m);
+    message_free(&again);
+    fleet_submit(
+        f, &(struct fleet_job){.case_name = CHAIN, .job_id = "j", .reply_subject = "_INBOX.me"});
+    CHECK_OK(
+        subscription_next(&m, inbox, 5 * SECOND)); /* other work: refused, the first result stays */
+    CHECK_OK(result_unpack(&again, m.data));
+    check_failed(again, "E_RANGE", "taken by other work");
+    AUTO(message_free) result_message *still = fleet_result(f, "j", 1);
+    CHECK_MEM(first->partitions[0]->proof->a.data, still->partitions[0]->proof->a.data,
+              first->partitions[0]->proof->a.len);
+    CHECK_EQ(runs, fleet_device_runs(0));
+    message_done(&m);
+    subscription_close(&inbox);
+    fleet_free(&f);
+}
+
+static void claim_device_errors_go_elsewhere(void) {
+    struct fleet *f = fleet_new(2);
+    fleet_trouble(0, TROUBLE_DEVICE, 1);
+    fleet_trouble(1, TROUBLE_DEVICE, 1);
+    prove_one(f, "j", MUL);
+    struct record_slot slot = fleet_record(f, "j", JOB_DONE);
+    CHECK(slot.record.parts[0].tries_count >= 1);
+    CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
+    if (slot.record.parts[0].tries_count == 2) { /* the second try went to the other lane */
+        CHECK(slot.record.parts[0].tries[0].lane.gpu != slot.record.parts[0].tries[1].lane.gpu);
+    }
+    record_slot_done(&slot);
+    fleet_free(&f);
+}
+
+static void claim_poison(void) {
+    struct fleet *f = fleet_new(3);
+    struct subscription *dead = NULL;
+    AUTO(message_done) struct message m = {0};
+    for (unsigned i = 0; i < 3; i++) {
+        fleet_trouble(i, TROUBLE_DEVICE, 2); /* less than fences it */
+    }
+    struct subject filter = filter_dead(&f->space);
+    CHECK_OK(transport_subscribe(&dead, f->user, filter.text, NULL));
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    check_failed(r, "E_DEVICE", "given up: partition 0 failed 4 times");
+    struct record_slot slot = fleet_record(f, "j", JOB_DEAD);
+    CHECK_EQ(RECORD_ATTEMPTS_MAX, slot.record.parts[0].tries_count);
+    record_slot_done(&slot);
+    AUTO(message_free) Bellows__V1__DeadLetter *letter = NULL;
+    CHECK_OK(subscription_next(&m, dead, 5 * SECOND));
+    CHECK_OK(message_unpack(&letter, &bellows__v1__dead_letter__descriptor, m.data,
+                            MESSAGE_BYTES_MAX, "letter"));
+    CHECK_EQ(RECORD_ATTEMPTS_MAX, letter->record->partitions[0]->n_attempts); /* the evidence */
+    for (unsigned i = 0; i < 3; i++) {
+        fleet_trouble(i, TROUBLE_NONE, 0);
+    }
+    fleet_submit(f, &(struct fleet_job){
+                        .case_name = MUL, .job_id = "j", .generation = 2}); /* may be sent again */
+    AUTO(message_free) result_message *again = fleet_result(f, "j", 2);
+    fleet_check_proved(again, MUL, 1);
+    message_done(&m);
+    subscription_close(&dead);
+    fleet_free(&f);
+}
+
+static bool lane_is_fenced(void *lane) {
+    return lane_ended(lane) == LANE_FENCED;
+}
+
+static bool lane_is_lost(void *lane) {
+    return lane_ended(lane) == LANE_DEVICE_LOST;
+}
+
+static void claim_fenced(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_DEVICE, 1000);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    fleet_wait_until(lane_is_fenced, f->lanes[0].lane, "the lane is fenced");
+    CHECK_EQ(3, lane_counts_of(f->lanes[0].lane).strikes);
+    fleet_start_lane(f, 1);
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    fleet_check_proved(r, MUL, 1);
+    CHECK_EQ(4, r->partitions[0]->attempts);
+    prove_one(f, "after", MUL);
+    CHECK_EQ(3, fleet_device_runs(0));
+    fleet_free(&f);
+}
+
+static void claim_device_lost(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_DEVICE_LOST, 1);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    fleet_wait_until(lane_is_lost, f->lanes[0].lane, "the lane says that its device is lost");
+    fleet_stop_lane(f, 0); /* as its process would end, and be started again */
+    fleet_start_lane(f, 0);
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    fleet_check_proved(r, MUL, 1);
+    fleet_free(&f);
+}
+
+static void claim_no_room(void) {
+    struct fleet *f = fleet_new(2);
+    fleet_trouble(0, TROUBLE_LIMIT, 0);
+    for (int i = 0; i < 4; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        prove_one(f, job_id, MUL);
+    }
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes); /* busy is no fault */
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
+    fleet_free(&f);
+}
+
+static void claim_wrong_sum(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_WRONG_SUM, 1);
+    prove_one(f, "j", MUL); /* the wrong proof did not leave; the second try was sound */
+    struct record_slot slot = fleet_record(f, "j", JOB_DONE);
+    CHECK_EQ(1, slot.record.parts[0].tries_count);
+    CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
+    CHECK_EQ(1, lane_counts_of(f->lanes[0].lane).strikes);
+    record_slot_done(&slot);
+    fleet_free(&f);
+}
+
+/* A lane that vanishes: cut off from the broker as if its host had died. */
+static void cut_lane(struct fleet *f, unsigned idx, bool cut) {
+    loopback_partition(f->lanes[idx].links.control, cut);
+    loopback_partition(f->lanes[idx].links.bulk, cut);
+    loopback_partition(f->lanes[idx].links.telemetry, cut);
+}
+
+static void claim_silent_lane(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = fleet_record(f, "j", JOB_RUNNING);
+    uint64_t epoch = slot.record.parts[0].epoch;
+    record_slot_done(&slot);
+    cut_lane(f, 0, true);
+    fleet_start_lane(f, 1);
+    uint64_t start_ns = clock_ns();
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK(clock_ns() - start_ns < 5 * SECOND); /* silence limit 1.5 s here */
+    fleet_check_proved(r, MUL, 1);
+    CHECK_EQ(1, r->partitions[0]->gpu);
+    CHECK(r->partitions[0]->epoch > epoch);
+    slot = fleet_record(f, "j", JOB_DONE);
+    CHECK_EQ(1, record_part_counts(&slot.record.parts[0]).deaths);
+    CHECK_EQ(
+        0,
+        record_part_counts(&slot.record.parts[0]).attempts); /* a dead worker uses up no attempt */
+    record_slot_done(&slot);
+    fleet_trouble(0, TROUBLE_NONE,
+                  0); /* it comes back, ends its proof, and loses the race for good */
+    cut_lane(f, 0, false);
+    clock_sleep_ns(SECOND);
+    AUTO(message_free) result_message *still = fleet_result(f, "j", 1);
+    CHECK_EQ(1, still->partitions[0]->gpu);
+    fleet_free(&f);
+}
+
+static bool lane_is_stalled(void *lane) {
+    return lane_ended(lane) == LANE_STALLED;
+}
+
+static void claim_stuck_device(void) {
+    struct fleet *f = fleet_new_impatient(2, SECOND);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    fleet_trouble(1, TROUBLE_SLOW, 0);
+    for (int i = 0; i < 4; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+    }
+    fleet_wait_until(lane_is_stalled, f->lanes[0].lane,
+                     "the lane notices that its prover is stuck");
+    for (int i = 0; i < 4; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
+        fleet_check_proved(r, MUL, 1);
+        CHECK_EQ(1, r->partitions[0]->gpu);
+    }
+    fleet_free(&f);
+}
+
+static void claim_cancel_queued(void) {
+    struct fleet *f = fleet_new(0);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = fleet_record(f, "j", JOB_QUEUED);
+    record_slot_done(&slot);
+    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j"));
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j")); /* again: the same answer */
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .generation = 2});
+    fleet_start_lane(f, 0);
+    AUTO(message_free) result_message *again = fleet_result(f, "j", 2);
+    fleet_check_proved(again, MUL, 1);
+    CHECK_EQ(JOB_DONE, fleet_cancel(f, "j")); /* success is final */
+    fleet_free(&f);
+}
+
+static void claim_cancel_running(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = fleet_record(f, "j", JOB_RUNNING);
+    record_slot_done(&slot);
+    uint64_t start_ns = clock_ns();
+    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j"));
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    prove_one(f, "next", MUL); /* the device is free again */
+    CHECK(clock_ns() - start_ns < 4 * SECOND);
+    CHECK_EQ(1, lane_counts_of(f->lanes[0].lane).done);
+    fleet_free(&f);
+}
+
+static void claim_deadline(void) {
+    struct fleet *f = fleet_new(0);
+    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .deadline_ms = 300});
+    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_EXPIRED, r->status);
+    struct record_slot slot = fleet_record(f, "j", JOB_EXPIRED);
+    record_slot_done(&slot);
+    fleet_free(&f);
+}
+
+static void claim_drain(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    for (int i = 0; i < 4; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+    }
+    struct record_slot slot = fleet_record(f, "j0", JOB_RUNNING);
+    record_slot_done(&slot);
+    lane_drain(f->lanes[0].lane, 100 * SECOND); /* with time to finish what runs */
+    fleet_start_lane(f, 1);
+    for (int i = 3; i > 0; i--) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
+        fleet_check_proved(r, MUL, 1);
+    }
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    AUTO(message_free) result_message *r = fleet_result(f, "j0", 1);
+    fleet_check_proved(r, MUL, 1);
+    CHECK_EQ(0, r->partitions[0]->gpu);
+    fleet_free(&f);
+}
+
+static void claim_coordinator_restart(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_SLOW, 0);
+    for (int i = 0; i < 10; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        fleet_submit(f, &(struct fleet_job){.case_name = MUL,
+                                            .job_id = job_id,
+                                            .parts_count = 1 + (uint32_t)i % 2});
+    }
+    struct record_slot slot = fleet_record(f, "j0", JOB_RUNNING);
+    record_slot_done(&slot);
+    fleet_stop_coordinator(f);
+    fleet_start_coordinator(f);
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    for (int i = 0; i < 10; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
+        fleet_check_proved(r, MUL, 1 + (uint32_t)i % 2);
+    }
+    fleet_free(&f);
+}
+
+static void claim_broker_restart(void) {
+    struct fleet *f = fleet_new(2);
+    for (int i = 0; i < 20; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+        if (i == 10) {
+            loopback_restart(f->broker);
+        }
+    }
+    for (int i = 0; i < 20; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
+        fleet_check_proved(r, MUL, 1);
+    }
+    fleet_free(&f);
+}
+
+static void claim_unreadable_job(void) {
+    struct fleet *f = fleet_new(1);
+    struct publish_ack ack;
+    uint8_t digest[SHA256_BYTES] = {1};
+    struct subject subject = subject_job(&f->space, 1, digest, (struct job_name){"acme", "junk"});
+    CHECK_OK(
+        transport_publish(&ack, f->user, subject.text, bytes_of("\xff\xff not a job", 12), NULL));
+    AUTO(message_free) result_message *r = fleet_result(f, "junk", 1);
+    check_failed(r, "E_FORMAT", "");
+    prove_one(f, "after", MUL);
+    fleet_free(&f);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a job is proved, stored, told to its reply subject", claim_one_job},
+        {"both curves, inline and as objects", claim_both_curves_and_objects},
+        {"partitions are joined in order", claim_partitions},
+        {"the body of a finished job is purged", claim_janitor},
+        {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
+        {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},
+        {"a repeat gets the first result, other work under its id is refused", claim_repeats},
+        {"after a device error a job goes elsewhere", claim_device_errors_go_elsewhere},
+        {"a job that fails everywhere is set aside with its evidence, and may be sent again",
+         claim_poison},
+        {"three strikes fence a lane", claim_fenced},
+        {"a lane whose device is lost gives its jobs back", claim_device_lost},
+        {"a lane without room gives back without a strike", claim_no_room},
+        {"a wrong sum never leaves and strikes the device", claim_wrong_sum},
+        {"a silent lane's job moves on, and the late finisher loses", claim_silent_lane},
+        {"a stuck device is noticed and its jobs go elsewhere", claim_stuck_device},
+        {"a queued job can be cancelled and sent again", claim_cancel_queued},
+        {"a running job can be cancelled", claim_cancel_running},
+        {"a job without a proof by its deadline expires", claim_deadline},
+        {"a draining lane finishes what runs and hands the rest back", claim_drain},
+        {"a coordinator that starts again goes on where the last one was",
+         claim_coordinator_restart},
+        {"a broker restart loses no job", claim_broker_restart},
+        {"a message that is no job gets a failed result", claim_unreadable_job},
+    };
+    log_setup(getenv("BELLOWS_TEST_LOG") ? LOG_DEBUG : (enum log_level)(LOG_ERROR + 1), 0);
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
