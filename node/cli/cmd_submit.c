@@ -28,6 +28,7 @@ struct part_draft {          /* one partition on its way */
     Bellows__V1__Partition partition;
     char object_name[192];
     struct object_info object;
+    struct subject bucket; /* lent to body, like the names above */
 };
 
 struct submission {
@@ -158,7 +159,7 @@ static enum err write_body(struct submission *s, size_t idx) {
     struct body_summary summary;
     struct bytes data = bytes_of(p->witness.values, p->witness.count * SCALAR_BYTES);
     struct body_place place = {0};
-    struct subject bucket = bucket_in(&s->client.space, s->client.tenant);
+    p->bucket = bucket_in(&s->client.space, s->client.tenant);
     size_t inline_max =
         s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
     TRY(body_layout_of_witness(&layout, p->witness.count));
@@ -170,7 +171,7 @@ static enum err write_body(struct submission *s, size_t idx) {
         snprintf(p->object_name, sizeof p->object_name, "%s.%" PRIu64 ".%zu", s->job_id,
                  s->generation, idx);
         TRY(put_object(&summary, s, p, &layout, data));
-        place.bucket = bucket.text;
+        place.bucket = p->bucket.text;
         place.name = p->object_name;
         place.nuid = p->object.nuid;
     }
