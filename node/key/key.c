@@ -97,6 +97,7 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
     TRY(file_map_open(&key->map, path));
     if (!key->map.heap) {
         key->guard = guard_open(key->map.base, key->map.bytes.len);
+        mapping_advise(key->map.bytes, MADV_RANDOM); /* headers and single points */
     }
     enum err e = key_parse(&key->parts, key->map.bytes, path);
     TRY(intact(&key->guard,
@@ -107,6 +108,9 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
             "forge proofs for it; contribute (snarkjs zkey contribute), or for tests allow it "
             "with --allow-insecure-keys",
             path);
+    if (!key->map.heap) {
+        mapping_advise(key->map.bytes, MADV_SEQUENTIAL); /* each section once, front to back */
+    }
     *out = TAKE(key);
     return OK;
 }

@@ -86,6 +86,12 @@ void guard_close(struct mapping_guard *guard) {
     }
 }
 
+void mapping_advise(struct bytes span, int advice) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)span.ptr & ~(page - 1);
+    (void)!madvise((void *)from, (uintptr_t)span.ptr + span.len - from, advice); /* NOLINT */
+}
+
 bool guard_is_torn(const struct mapping_guard *guard) {
     return guard->slot > 0 && atomic_load(&slots[guard->slot - 1].state) == TORN;
 }

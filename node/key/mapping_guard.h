@@ -19,4 +19,6 @@ struct mapping_guard {
 /* Starts watching a mapping (page-aligned start). With all slots taken the mapping stays unguarded. */
 struct mapping_guard guard_open(const void *base, size_t len);
 void guard_close(struct mapping_guard *guard); /* before the mapping goes */
+/* Tells the kernel how a span of a mapping will be read: one of the MADV_ numbers. A hint; memory is as good. */
+void mapping_advise(struct bytes span, int advice);
 bool guard_is_torn(const struct mapping_guard *guard);

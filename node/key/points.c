@@ -6,10 +6,12 @@
  */
 
 #include "node/curve/encode.h"
+#include "node/key/mapping_guard.h"
 #include "node/key/parts.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const struct {
     const char *zkey, *bellman;
@@ -114,14 +116,31 @@ FALLIBLE key_header_check(const struct key_parts *parts, const char *name, const
     return e == OK ? OK : err_prefix(e, "%s: %s: the file is damaged, fetch it again", name, where);
 }
 
-FALLIBLE key_spot_check(const struct key_parts *parts, const char *name) {
-    uint64_t infinities = 0;
+/* The k-th of the points of a set that are looked at when opening, spread from the first to the last. */
+static uint64_t spot_at(uint64_t count, uint64_t k) {
+    uint64_t spots = count < KEY_SPOT_POINTS ? count : KEY_SPOT_POINTS;
+    return spots == 1 ? 0 : k * (count - 1) / (spots - 1);
+}
+
+/* Asks for all their pages first: on a cold file the reads then overlap. */
+static void spots_prefetch(const struct key_parts *parts) {
     for (unsigned which = 0; which < KEY_POINTS_COUNT; which++) {
         uint64_t count = parts->shape.points_count[which];
-        uint64_t spots = count < KEY_SPOT_POINTS ? count : KEY_SPOT_POINTS;
-        for (uint64_t k = 0; k < spots; k++) {
-            uint64_t at = spots == 1 ? 0 : k * (count - 1) / (spots - 1);
-            struct point_range range = {(enum key_points)which, at, 1, false};
+        size_t point_bytes = curve_point_bytes(parts->curve, key_points_group(which));
+        for (uint64_t k = 0; count > KEY_SPOT_POINTS && k < KEY_SPOT_POINTS; k++) {
+            const uint8_t *point = parts->points[which].ptr + spot_at(count, k) * point_bytes;
+            mapping_advise(bytes_of(point, point_bytes), MADV_WILLNEED);
+        }
+    }
+}
+
+FALLIBLE key_spot_check(const struct key_parts *parts, const char *name) {
+    uint64_t infinities = 0;
+    spots_prefetch(parts);
+    for (unsigned which = 0; which < KEY_POINTS_COUNT; which++) {
+        uint64_t count = parts->shape.points_count[which];
+        for (uint64_t k = 0; k < count && k < KEY_SPOT_POINTS; k++) {
+            struct point_range range = {(enum key_points)which, spot_at(count, k), 1, false};
             TRY(key_points_check(&infinities, parts, name, range));
         }
     }

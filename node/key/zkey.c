@@ -16,12 +16,14 @@
  * row or wire out of range would make a backend write outside its vectors. It compares in blocks without branching
  * (only a block with something wrong in it is walked again to name the term) and runs at the speed of the page cache.
  */
+#include "node/key/mapping_guard.h"
 #include "node/key/parts.h"
 
 #include "node/base/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     SEC_PROTOCOL = 1,
@@ -270,6 +272,7 @@ static FALLIBLE terms_read(struct key_parts *parts, const struct section_table *
                                  parts->curve->r};
     const uint8_t *terms = section.ptr + 4;
     uint64_t b_count = 0;
+    mapping_advise(section, MADV_WILLNEED);
     for (size_t from = 0; from < count; from += BLOCK) {
         size_t block = count - from < BLOCK ? count - from : BLOCK;
         if (terms_suspicion(&b_count, terms + from * KEY_TERM_BYTES, block, &limits)) {

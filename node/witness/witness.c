@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { SEC_HEADER = 1, SEC_VALUES = 2, HEADER_BYTES = 4 + SCALAR_BYTES + 4 };
 
@@ -144,6 +145,7 @@ FALLIBLE witness_open(struct witness *out, const char *path) {
     struct mapping_guard guard = {0};
     if (!map.heap) {
         guard = guard_open(map.base, map.bytes.len);
+        mapping_advise(map.bytes, MADV_WILLNEED);
     }
     struct witness w;
     enum err e = open_mapped(&w, &map, &guard);
