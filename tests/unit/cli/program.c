@@ -84,12 +84,10 @@ static char *const *words_of(char *line) {
     return words;
 }
 
-static void redirect(const char *path, int flags, int to) {
-    int fd = open(path, flags, 0600);
-    if (fd < 0 || dup2(fd, to) < 0) {
-        _exit(126);
-    }
-    close(fd);
+static int stream(const char *path, int flags) {
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+    CHECK_MSG(fd >= 0, "%s cannot be opened", path);
+    return fd;
 }
 
 static void start(struct program *p, const struct scratch *s, const char *input_path,
@@ -100,14 +98,15 @@ static void start(struct program *p, const struct scratch *s, const char *input_
     turn++;
     snprintf(p->out_path, sizeof p->out_path, "%s/bellows-cli-%d-%u.out", tmp, (int)getpid(), turn);
     snprintf(p->err_path, sizeof p->err_path, "%s/bellows-cli-%d-%u.err", tmp, (int)getpid(), turn);
+    int in = stream(input_path, O_RDONLY);
+    int out = stream(p->out_path, O_WRONLY | O_CREAT | O_TRUNC);
+    int err = stream(p->err_path, O_WRONLY | O_CREAT | O_TRUNC);
     p->start_ns = clock_ns();
     p->pid = fork();
     CHECK(p->pid >= 0);
     if (p->pid == 0) {
-        redirect(input_path, O_RDONLY, STDIN_FILENO);
-        redirect(p->out_path, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-        redirect(p->err_path, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
-        if (chdir(s->path)) {
+        if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+            dup2(err, STDERR_FILENO) < 0 || chdir(s->path)) {
             _exit(126);
         }
         setenv("BELLOWS", program_path(), 1);
@@ -116,6 +115,9 @@ static void start(struct program *p, const struct scratch *s, const char *input_
         execv(words[0], words);
         _exit(127);
     }
+    close(in);
+    close(out);
+    close(err);
 }
 
 void program_wait(struct run *out, struct program *p) {
