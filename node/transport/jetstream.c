@@ -510,6 +510,7 @@ FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transpo
 #define PULL_HEARTBEAT_NS (1 * SECOND_NS)
 #define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
 #define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
+#define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
 #define PULL_SLICE_NS     (SECOND_NS / 4)     /* how often a lost connection is looked for */
 
 struct nats_puller {
@@ -605,7 +606,7 @@ static enum pull_state judge(struct message *out, enum err *err, struct nats_pul
     } else if (code == 503) {
         *err = err_set(E_NET, "pull from %s: consumer %s is not there", p->stream, p->consumer);
         state = PULL_FAILED;
-    } else if (code == 409 && text && (strstr(text, "eleted") || strstr(text, "hutdown"))) {
+    } else if (code == 409 && text && strstr(text, "eleted")) {
         *err = err_set(E_NET, "pull from %s, consumer %s: %s", p->stream, p->consumer, text);
         state = PULL_FAILED;
     } else if (code != 404 && code != 408 && code != 409) {
@@ -650,9 +651,15 @@ static enum pull_state await(struct message *out, enum err *err, struct nats_pul
 static enum pull_state explain_silence(enum err *err, struct nats_puller *p) {
     struct consumer_info info;
     bool found = true;
+    if (!nats_ops.connected(&p->t->base)) {
+        return PULL_EMPTY;
+    }
     *err = js_consumer_info(&info, &found, &p->t->base, p->stream, p->consumer);
     if (*err == OK && !found) {
         *err = err_set(E_NET, "pull from %s: consumer %s is not there", p->stream, p->consumer);
+    }
+    if (*err == E_TIMEOUT || !nats_ops.connected(&p->t->base)) {
+        *err = OK; /* the server went away in the middle: not the consumer's fault */
     }
     return *err == OK ? PULL_EMPTY : PULL_FAILED;
 }
@@ -663,7 +670,7 @@ static bool wait_connected(struct nats_puller *p, uint64_t deadline) {
         if (now >= deadline) {
             return false;
         }
-        clock_sleep_ns(deadline - now < SECOND_NS / 50 ? deadline - now : SECOND_NS / 50);
+        clock_sleep_ns(deadline - now < PULL_RETRY_NS ? deadline - now : PULL_RETRY_NS);
     }
     return true;
 }
@@ -695,7 +702,12 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
             FAIL(E_TIMEOUT, "pull from %s: no message in time", p->stream);
         }
         uint64_t expires = left < PULL_EXPIRES_NS ? left : PULL_EXPIRES_NS;
-        TRY(ask(p, expires));
+        err = ask(p, expires);
+        if (err == E_NET && left > 0) { /* lost just now */
+            clock_sleep_ns(PULL_RETRY_NS);
+            continue;
+        }
+        TRY(err);
         state = await(out, &err, p, wait_ns ? expires : p->t->request_wait_ns);
         if (state == PULL_SILENT) {
             state = explain_silence(&err, p);

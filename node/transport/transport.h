@@ -204,8 +204,8 @@ struct puller;
 FALLIBLE puller_open(struct puller **out, struct transport *t, const char *stream,
                      const char *consumer);
 void puller_close(struct puller **p);
-/* One message. E_TIMEOUT after wait_ns without one (never earlier); wait_ns 0 asks once without waiting. E_NET: not connected,
- * consumer gone, or the server went away in the middle (noticed within 3 s): call again. */
+/* One message. E_TIMEOUT after wait_ns without one (never earlier); wait_ns 0 asks once without waiting. A lost connection is
+ * ridden out within wait_ns, E_NET if it is still lost then; E_NET at once when the consumer is gone. */
 FALLIBLE puller_next(struct message *out, struct puller *p, uint64_t wait_ns);
 void puller_wake(struct puller *p); /* any thread: the waiting puller_next returns E_CANCELLED */
 

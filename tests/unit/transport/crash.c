@@ -1,0 +1,485 @@
+/* A real server that is killed, restarted, emptied, misconfigured: what is in flight ends well or with one clear error.
+ *
+ * The work runs on a second thread; the claim's own thread kills and starts the server, since the server dies with the
+ * thread that started it.
+ */
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/transport/transport.h"
+#include "tests/check/server.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define S  (1000 * MS)
+
+static struct check_server server;
+
+static struct bytes text(const char *s) {
+    return bytes_of(s, strlen(s));
+}
+
+static struct transport *begin(const struct check_server_options *options) {
+    struct transport *t = NULL;
+    check_server_stop(&server); /* what an earlier failed claim left */
+    check_server_start(&server, options);
+    CHECK_OK(transport_open(
+        &t, &(struct transport_options){
+                .url = server.url, .name = "crash", .request_wait_ns = 3 * S, .send_asap = true}));
+    return t;
+}
+
+static void end(struct transport *t) {
+    transport_close(&t);
+    check_server_stop(&server);
+}
+
+static void wait_connected(struct transport *t) {
+    struct transport_health h = {0};
+    for (int i = 0; i < 1000 && !h.connected; i++) {
+        clock_sleep_ns(10 * MS);
+        transport_health(&h, t);
+    }
+    CHECK(h.connected);
+}
+
+static void make_queue(struct transport *t) {
+    CHECK_OK(stream_ensure(
+        t,
+        &(struct stream_config){.name = "Q", .subjects = {"q.>"}, .retention = STREAM_WORK_QUEUE}));
+    CHECK_OK(consumer_ensure(
+        t, &(struct consumer_config){.stream = "Q", .name = "c", .ack_wait_ns = 60 * S}));
+}
+
+/* --- One operation on a thread of its own --- */
+
+struct work {
+    struct transport *t;
+    struct puller *p;
+    struct object_info info;
+    const uint8_t *data;
+    size_t data_len, chunk;
+    uint8_t *got;
+    atomic_size_t moved; /* bytes so far */
+    atomic_bool done;
+    enum err err;
+    struct fault fault;
+    struct message m;
+    pthread_t thread;
+};
+
+static void start(struct work *w, void *(*entry)(void *)) {
+    CHECK_EQ(0, pthread_create(&w->thread, NULL, entry, w));
+}
+
+static void finish(struct work *w, enum err err) {
+    w->err = err;
+    w->fault = fault_of(err);
+    atomic_store(&w->done, true);
+}
+
+static enum err join(struct work *w) {
+    pthread_join(w->thread, NULL);
+    return w->err == OK ? OK : fault_raise(&w->fault);
+}
+
+static void wait_moved(struct work *w, size_t bytes) {
+    for (int i = 0; i < 2000 && atomic_load(&w->moved) < bytes && !atomic_load(&w->done); i++) {
+        clock_sleep_ns(2 * MS);
+    }
+    CHECK_MSG(atomic_load(&w->moved) >= bytes && !atomic_load(&w->done),
+              "moved %zu of %zu bytes before the kill", atomic_load(&w->moved), bytes);
+}
+
+/* --- Fetch --- */
+
+static void *pull_entry(void *arg) {
+    struct work *w = arg;
+    finish(w, puller_next(&w->m, w->p, 20 * S));
+    return NULL;
+}
+
+static void claim_fetch(void) {
+    for (int graceful = 0; graceful < 2; graceful++) {
+        struct transport *t = begin(NULL);
+        struct work w = {.t = t};
+        struct publish_ack ack;
+        make_queue(t);
+        CHECK_OK(puller_open(&w.p, t, "Q", "c"));
+        start(&w, pull_entry);
+        clock_sleep_ns(500 * MS);
+        if (graceful) {
+            check_server_down(&server);
+        } else {
+            check_server_kill(&server);
+        }
+        clock_sleep_ns(700 * MS);
+        check_server_up(&server, false);
+        wait_connected(t);
+        uint64_t published = clock_ns();
+        CHECK_OK(transport_publish(&ack, t, "q.a", text("after"), NULL));
+        CHECK_OK(join(&w));
+        CHECK_MSG(clock_ns() - published < 4 * S, "fetched %llu ms after publication",
+                  (unsigned long long)((clock_ns() - published) / MS));
+        CHECK_MEM("after", w.m.data.ptr, 5);
+        CHECK_OK(transport_ack_sync(t, w.m.reply, 0));
+        message_done(&w.m);
+        puller_close(&w.p);
+        end(t);
+    }
+}
+
+static void claim_held(void) {
+    struct transport *t = begin(NULL);
+    struct puller *p = NULL;
+    struct publish_ack ack;
+    struct message m, none;
+    make_queue(t);
+    CHECK_OK(puller_open(&p, t, "Q", "c"));
+    CHECK_OK(transport_publish(&ack, t, "q.a", text("held"), NULL));
+    CHECK_OK(puller_next(&m, p, 2 * S));
+    check_server_kill(&server);
+    clock_sleep_ns(300 * MS);
+    struct transport_health h;
+    transport_health(&h, t);
+    CHECK(!h.connected && h.disconnects_count == 1);
+    uint64_t start_ns = clock_ns(); /* while it is down everything fails at once */
+    CHECK_ERR(E_NET, transport_publish(&ack, t, "q.a", text("x"), NULL));
+    CHECK_ERR(E_NET, transport_ack(t, m.reply, ACK_PROGRESS, 0));
+    CHECK_ERR(E_NET, transport_ack_sync(t, m.reply, 0));
+    CHECK_ERR(E_NET, transport_send(t, "x.y", text("x")));
+    CHECK(clock_ns() - start_ns < S);
+    CHECK_ERR(E_NET, puller_next(&none, p, 300 * MS));
+    check_server_up(&server, false);
+    wait_connected(t);
+    CHECK_OK(transport_ack(t, m.reply, ACK_PROGRESS, 0));
+    CHECK_ERR(E_TIMEOUT, puller_next(&none, p, 500 * MS)); /* nothing comes early */
+    CHECK_OK(transport_ack_sync(t, m.reply, 0));
+    struct stream_info info;
+    CHECK_OK(stream_info(&info, t, "Q"));
+    CHECK_EQ(0, info.messages_count); /* nothing that failed was sent after all */
+    message_done(&m);
+    puller_close(&p);
+    end(t);
+}
+
+/* --- Upload and download --- */
+
+static enum err upload(struct work *w) {
+    AUTO(object_upload_close) struct object_upload *u = NULL;
+    TRY(object_upload_open(&u, w->t, "B", "x"));
+    for (size_t at = 0; at < w->data_len; at += w->chunk) {
+        size_t len = w->data_len - at < w->chunk ? w->data_len - at : w->chunk;
+        TRY(object_upload_chunk(u, bytes_of(w->data + at, len)));
+        atomic_fetch_add(&w->moved, len);
+        clock_sleep_ns(2 * MS);
+    }
+    return object_upload_commit(&w->info, u);
+}
+
+static void *upload_entry(void *arg) {
+    struct work *w = arg;
+    finish(w, upload(w));
+    return NULL;
+}
+
+static enum err download(struct work *w) {
+    AUTO(object_download_close) struct object_download *d = NULL;
+    struct object_download_options o = {
+        .bucket = "B", .nuid = w->info.nuid, .bytes = w->info.bytes, .sha256 = &w->info.sha256};
+    TRY(object_download_open(&d, w->t, &o));
+    for (bool end_seen = false; !end_seen;) {
+        struct message m = {0};
+        TRY(object_download_next(&m, &end_seen, d));
+        if (!end_seen) {
+            memcpy(w->got + atomic_load(&w->moved), m.data.ptr, m.data.len);
+            atomic_fetch_add(&w->moved, m.data.len);
+        }
+        message_done(&m);
+        clock_sleep_ns(2 * MS);
+    }
+    return OK;
+}
+
+static void *download_entry(void *arg) {
+    struct work *w = arg;
+    finish(w, download(w));
+    return NULL;
+}
+
+static void claim_upload(void) {
+    enum { BYTES = 48 << 20 };
+    struct transport *t = begin(NULL);
+    uint8_t *data = mem_alloc(BYTES);
+    struct object_info info;
+    bool found;
+    rng_fill(check_rng(), data, BYTES);
+    CHECK_OK(object_bucket_ensure(t, &(struct object_bucket_config){.bucket = "B"}));
+    struct work w = {.t = t, .data = data, .data_len = BYTES, .chunk = 256 << 10};
+    start(&w, upload_entry);
+    wait_moved(&w, BYTES / 4);
+    check_server_kill(&server);
+    clock_sleep_ns(500 * MS);
+    check_server_up(&server, false);
+    enum err err = join(&w);
+    CHECK_MSG(err == E_NET || err == E_TIMEOUT, "a broken upload gave %s", err_name(err));
+    wait_connected(t);
+    CHECK_OK(object_info(&info, &found, t, "B", "x"));
+    CHECK(!found); /* half an object is no object */
+    struct work again = {
+        .t = t, .data = data, .data_len = BYTES, .chunk = 256 << 10, .got = mem_alloc(BYTES)};
+    start(&again, upload_entry);
+    CHECK_OK(join(&again));
+    atomic_store(&again.moved, 0);
+    atomic_store(&again.done, false);
+    start(&again, download_entry);
+    CHECK_OK(join(&again));
+    CHECK_MEM(data, again.got, BYTES);
+    mem_free(again.got);
+    mem_free(data);
+    end(t);
+}
+
+static void claim_download(void) {
+    enum { BYTES = 48 << 20 };
+    struct transport *t = begin(NULL);
+    uint8_t *data = mem_alloc(BYTES);
+    struct work w = {.t = t, .got = mem_alloc(BYTES)};
+    rng_fill(check_rng(), data, BYTES);
+    CHECK_OK(object_bucket_ensure(t, &(struct object_bucket_config){.bucket = "B"}));
+    CHECK_OK(object_put_bytes(&w.info, t, "B", "x", bytes_of(data, BYTES)));
+    start(&w, download_entry);
+    wait_moved(&w, BYTES / 4);
+    check_server_kill(&server);
+    clock_sleep_ns(700 * MS);
+    check_server_up(&server, false);
+    CHECK_OK(join(&w));
+    CHECK_EQ(BYTES, atomic_load(&w.moved));
+    CHECK_MEM(data, w.got, BYTES);
+    mem_free(w.got);
+    mem_free(data);
+    end(t);
+}
+
+/* --- Watches --- */
+
+static void claim_watch(void) {
+    struct transport *t = begin(NULL);
+    struct kv_watch *w = NULL;
+    struct kv_entry e;
+    uint64_t revision;
+    CHECK_OK(kv_ensure(t, &(struct kv_config){.bucket = "k"}));
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(kv_put(&revision, t, "k", "a", text("old")));
+    }
+    CHECK_OK(kv_watch_open(&w, t, "k", ">"));
+    CHECK_OK(kv_watch_next(&e, NULL, w, S));
+    kv_entry_done(&e);
+    check_server_kill(&server);
+    CHECK_ERR(E_NET, kv_watch_next(&e, NULL, w, 300 * MS));
+    check_server_up(&server, false);
+    wait_connected(t);
+    CHECK_OK(kv_put(&revision, t, "k", "a", text("new")));
+    CHECK_OK(kv_watch_next(&e, NULL, w, 3 * S));
+    CHECK_EQ(revision, e.revision);
+    CHECK_MEM("new", e.value.ptr, 3);
+    kv_entry_done(&e);
+    /* The store is lost: sequences start again, and the watch notices. */
+    check_server_kill(&server);
+    clock_sleep_ns(200 * MS);
+    check_server_up(&server, true);
+    wait_connected(t);
+    CHECK_OK(kv_ensure(t, &(struct kv_config){.bucket = "k"}));
+    CHECK_OK(kv_put(&revision, t, "k", "b", text("reborn")));
+    CHECK_EQ(1, revision);
+    CHECK_OK(kv_watch_next(&e, NULL, w, 5 * S));
+    CHECK_STR("b", e.key);
+    kv_entry_done(&e);
+    kv_watch_close(&w);
+    end(t);
+}
+
+/* --- Configurations --- */
+
+static void claim_connect(void) {
+    struct transport *t = NULL;
+    struct transport_options o = {.url = "nats://127.0.0.1:1"};
+    CHECK_ERR(E_NET, transport_open(&t, &o));
+    CHECK_HAS(err_detail(), "cannot connect to the NATS server at nats://127.0.0.1:1");
+    o.url = "";
+    CHECK_ERR(E_USAGE, transport_open(&t, &o));
+    o.url = "nats://127.0.0.1:1";
+    o.tls.ca_file = "/nonexistent/ca.pem";
+    CHECK_ERR(E_USAGE, transport_open(&t, &o));
+    CHECK_HAS(err_detail(), "/nonexistent/ca.pem");
+    o.tls.ca_file = NULL;
+    o.creds_file = "/nonexistent/user.creds";
+    enum err err = transport_open(&t, &o);
+    CHECK(err == E_USAGE || err == E_NET);
+    CHECK(t == NULL);
+}
+
+static void claim_login(void) {
+    struct transport *t = NULL;
+    check_server_stop(&server);
+    check_server_start(&server,
+                       &(struct check_server_options){
+                           .config = "authorization { user: \"w\", password: \"right\" }"});
+    struct transport_options o = {
+        .url = server.url, .user = "w", .password = "wrong", .open_wait_ns = 20 * S};
+    uint64_t start_ns = clock_ns();
+    CHECK_ERR(E_NET, transport_open(&t, &o)); /* refused is refused: no waiting */
+    CHECK(clock_ns() - start_ns < 5 * S);
+    CHECK_HAS(err_detail(), "uth");
+    o.password = "right";
+    CHECK_OK(transport_open(&t, &o));
+    end(t);
+}
+
+static void claim_no_jetstream(void) {
+    struct transport *t = begin(&(struct check_server_options){.no_jetstream = true});
+    CHECK_ERR(E_NET, kv_ensure(t, &(struct kv_config){.bucket = "k"}));
+    end(t);
+}
+
+static void claim_small_payload(void) {
+    struct transport *t = begin(&(struct check_server_options){.payload_bytes_max = 65536});
+    struct object_info info, seen;
+    struct publish_ack ack;
+    bool found;
+    uint8_t *data = mem_alloc(1 << 20);
+    rng_fill(check_rng(), data, 1 << 20);
+    make_queue(t);
+    CHECK_OK(object_bucket_ensure(t, &(struct object_bucket_config){.bucket = "B"}));
+    CHECK_OK(object_put_bytes(&info, t, "B", "x", bytes_of(data, 1 << 20))); /* cut smaller */
+    CHECK(info.chunks_count > 16);
+    struct work w = {.t = t, .info = info, .got = mem_alloc(1 << 20)};
+    start(&w, download_entry);
+    CHECK_OK(join(&w));
+    CHECK_MEM(data, w.got, 1 << 20);
+    CHECK_ERR(E_LIMIT, transport_publish(&ack, t, "q.a", bytes_of(data, 65537), NULL));
+    CHECK_OK(transport_publish(&ack, t, "q.a", bytes_of(data, 65536), NULL));
+    CHECK_OK(object_info(&seen, &found, t, "B", "x")); /* the connection is still good */
+    mem_free(w.got);
+    mem_free(data);
+    end(t);
+}
+
+static atomic_int refused_events;
+
+static void on_event(void *ctx, enum transport_event event, const char *detail) {
+    (void)ctx;
+    (void)detail;
+    atomic_fetch_add(&refused_events, event == TRANSPORT_REFUSED);
+}
+
+static void claim_permissions(void) {
+    struct transport *t = NULL;
+    struct transport_health h = {0};
+    check_server_stop(&server);
+    check_server_start(
+        &server, &(struct check_server_options){
+                     .config = "authorization { users = [ { user: w, password: p, permissions: {\n"
+                               "  publish: [\"ok.>\"], subscribe: [\"IN.>\"] } } ] }"});
+    CHECK_OK(transport_open(&t, &(struct transport_options){.url = server.url,
+                                                            .user = "w",
+                                                            .password = "p",
+                                                            .inbox_prefix = "IN",
+                                                            .on_event = on_event}));
+    atomic_store(&refused_events, 0);
+    CHECK_OK(transport_send(t, "forbidden.x", text("x"))); /* the server says no later */
+    CHECK_OK(transport_flush(t, 0));
+    for (int i = 0; i < 200 && h.refused_count == 0; i++) {
+        clock_sleep_ns(10 * MS);
+        transport_health(&h, t);
+    }
+    CHECK_EQ(1, h.refused_count);
+    CHECK_EQ(1, atomic_load(&refused_events));
+    CHECK_HAS(h.last_error, "forbidden.x");
+    CHECK(h.connected);
+    end(t);
+}
+
+/* A certificate for 127.0.0.1 that is its own authority, by the openssl program. */
+static bool make_certificate(char *cert, char *key, size_t path_bytes) {
+    char command[1600];
+    snprintf(cert, path_bytes, "%s/cert.pem", server.dir);
+    snprintf(key, path_bytes, "%s/key.pem", server.dir);
+    snprintf(command, sizeof command,
+             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=worker "
+             "-addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s >/dev/null 2>&1",
+             key, cert);
+    return system(command) == 0;
+}
+
+static void claim_tls(void) {
+    char cert[320], key[320], config[1400];
+    struct transport *t = NULL;
+    check_server_stop(&server);
+    check_server_start(&server, NULL); /* for its folder only */
+    if (!make_certificate(cert, key, sizeof cert)) {
+        check_skip("no openssl program to make a certificate with");
+    }
+    snprintf(config, sizeof config,
+             "tls { cert_file: \"%s\", key_file: \"%s\", ca_file: \"%s\", verify: true }", cert,
+             key, cert);
+    struct check_server plain = server;
+    check_server_start(&server, &(struct check_server_options){.config = config});
+    struct transport_options o = {.url = server.url,
+                                  .tls = {.ca_file = cert, .cert_file = cert, .key_file = key}};
+    CHECK_OK(transport_open(&t, &o));
+    make_queue(t);
+    transport_close(&t);
+    o.tls.cert_file = NULL; /* mutual: a client without certificate stays outside */
+    CHECK_ERR(E_NET, transport_open(&t, &o));
+    o.tls.cert_file = cert;
+    o.tls.host = "other.example";
+    CHECK_ERR(E_NET, transport_open(&t, &o));
+    o.tls = (struct transport_tls){.cert_file = cert};
+    CHECK_ERR(E_USAGE, transport_open(&t, &o));
+    check_server_stop(&server);
+    check_server_stop(&plain);
+}
+
+static void *open_entry(void *arg) {
+    struct work *w = arg;
+    finish(w, transport_open(
+                  &w->t, &(struct transport_options){.url = server.url, .open_wait_ns = 10 * S}));
+    return NULL;
+}
+
+static void claim_open_waits(void) {
+    struct transport *t = begin(NULL);
+    transport_close(&t);
+    check_server_down(&server);
+    struct work w = {0};
+    start(&w, open_entry);
+    clock_sleep_ns(500 * MS);
+    check_server_up(&server, false);
+    CHECK_OK(join(&w));
+    end(w.t);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a fetch outlives the server's death and its goodbye", claim_fetch},
+        {"a held message survives; what fails while down is not sent later", claim_held},
+        {"an upload that lost the server is invisible and starts again", claim_upload},
+        {"a download goes on after the server's death", claim_download},
+        {"a watch goes on, also over an emptied store", claim_watch},
+        {"what is wrong with an address or file is said", claim_connect},
+        {"a refused login is one clear error", claim_login},
+        {"a server without JetStream is one clear error", claim_no_jetstream},
+        {"a small max_payload cuts chunks and refuses messages", claim_small_payload},
+        {"a permission violation is counted, told and named", claim_permissions},
+        {"TLS with client certificates, and without", claim_tls},
+        {"opening waits for a server that comes up", claim_open_waits},
+    };
+    int code = check_main(argc, argv, claims, COUNT_OF(claims));
+    check_server_stop(&server);
+    return code;
+}
