@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { FREE, TAKEN, LIVE, TORN };
@@ -33,9 +34,10 @@ static bool mend(uintptr_t address) {
             continue;
         }
         void *page = (void *)(address & ~(page_bytes - 1)); /* NOLINT */
-        void *got =
-            mmap(page, page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        if (got == MAP_FAILED) {
+        /* The bare system call: libraries' wrappers need not be fit for signal handlers. */
+        long got = syscall(SYS_mmap, page, page_bytes, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L);
+        if (got == -1) {
             return false;
         }
         atomic_store(&slots[i].state, TORN);

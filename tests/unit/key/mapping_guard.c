@@ -1,3 +1,4 @@
+/* Mappings of files that shrink: zeros and a mark for the guarded, the usual end for the others. */
 #include "node/key/mapping_guard.h"
 #include "tests/check/check.h"
 

@@ -1,3 +1,4 @@
+/* The cache folder: found by the environment, kept whole, done without where it cannot be written. */
 #include "node/key/remembered.h"
 #include "tests/check/check.h"
 

@@ -1,3 +1,4 @@
+/* The section table on made-up containers: places, sizes, limits, and what first bytes say. */
 #include "node/key/sections.h"
 #include "tests/check/check.h"
 
