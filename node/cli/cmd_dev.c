@@ -229,10 +229,8 @@ static void catch_signals(void) {
 static enum err prepare(struct dev *d) {
     if (d->config.dir[0]) {
         TRY(dir_make(d->config.dir));
-        char *real = realpath(d->config.dir, NULL);
-        REQUIRE(real && strlen(real) < PATH_BYTES, E_IO, "%s: %s", d->config.dir, strerror(errno));
-        snprintf(d->dir, sizeof d->dir, "%s", real);
-        free(real); /* realpath's own */
+        _Static_assert(PATH_BYTES >= PATH_MAX, "realpath writes PATH_MAX bytes");
+        REQUIRE(realpath(d->config.dir, d->dir), E_IO, "%s: %s", d->config.dir, strerror(errno));
     } else {
         TRY(dir_make_temp(&d->own_dir, "bellows-dev"));
         snprintf(d->dir, sizeof d->dir, "%s", d->own_dir);

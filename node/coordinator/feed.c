@@ -7,7 +7,8 @@
 #include "node/coordinator/work.h"
 
 static const uint64_t WAIT_NS = UINT64_C(250000000);
-static const uint64_t FIRST_WAIT_NS = UINT64_C(20000000); /* until it is known that all has been read */
+static const uint64_t FIRST_WAIT_NS =
+    UINT64_C(20000000); /* until it is known that all has been read */
 static const uint64_t PAUSE_NS = UINT64_C(200000000);
 
 void event_done(struct event *e) {

@@ -1,4 +1,4 @@
-/* The one switch. */
+/* The one switch from class to fate: whoever wants to know what an error means for a job asks here. */
 #include "node/daemon/fate.h"
 
 struct verdict verdict_of(enum err code) {

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
@@ -138,6 +139,7 @@ static enum err put_info(struct lane *lane, const struct holding *h) {
     m.depth = (uint32_t)h->count;
     m.depth_max = lane->config.backlog;
     m.state = state_of(lane);
+    m.pid = (uint32_t)getpid();
     fill_keys(&m, lists, lane);
     TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
     struct subject bucket = kv_bucket_name(&lane->space, "lanes");
