@@ -245,7 +245,7 @@ void waiter_close(struct waiter **w) {
     subscription_close(&(*w)->done);
     subscription_close(&(*w)->reply);
     struct message m;
-    while ((*w)->heard && queue_take((*w)->heard, &m, 0) == OK) {
+    while ((*w)->heard && queue_length((*w)->heard) > 0 && queue_take((*w)->heard, &m, 0) == OK) {
         message_done(&m);
     }
     queue_free(&(*w)->heard);

@@ -12,6 +12,8 @@
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
 #include "node/daemon/child.h"
+#include "proto/fleet.pb-c.h"
+#include "proto/unpack.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -99,6 +101,18 @@ static enum err failed(struct dev *d, const char *who, const char *log) {
     FAIL(E_NET, "%s ended: %s", who, last[0] ? last : "it wrote nothing");
 }
 
+/* Debian keeps it where an ordinary user's PATH does not look. */
+static const char *server_program(void) {
+    static const char *const places[] = {"/usr/local/bin/nats-server", "/usr/bin/nats-server",
+                                         "/usr/local/sbin/nats-server", "/usr/sbin/nats-server"};
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        if (access(places[i], X_OK) == 0) {
+            return places[i];
+        }
+    }
+    return "nats-server"; /* by PATH */
+}
+
 static enum err start_server(struct dev *d) {
     char conf[PATH_BYTES + 32], log[PATH_BYTES + 32];
     AUTO(text_free) struct text t = {0};
@@ -107,7 +121,7 @@ static enum err start_server(struct dev *d) {
     text_addf(&t, "jetstream { store_dir: \"%s/nats\" }\n", d->dir);
     TRY(text_done(&t));
     TRY(file_write_all(below(d, conf, "nats.conf"), text_bytes(&t)));
-    const char *argv[] = {"nats-server", "-c", conf, NULL};
+    const char *argv[] = {server_program(), "-c", conf, NULL};
     struct child_options options = {
         .argv = argv, .log_path = below(d, log, "nats.log"), .own_group = true};
     enum err code = child_start(&d->server, &options);
@@ -184,7 +198,16 @@ static enum err check_children(struct dev *d) {
     return ended ? failed(d, "the node", "node.log") : OK;
 }
 
-/* Ready when every lane has been heard of. */
+static bool is_ready(struct subject_parts *parts, const struct subject_space *space,
+                     const struct message *m) {
+    AUTO(message_free) Bellows__V1__Heartbeat *beat = NULL;
+    return subject_parse(parts, space, m->subject) == OK && parts->gpu < 64 &&
+           message_unpack(&beat, &bellows__v1__heartbeat__descriptor, m->data, MESSAGE_BYTES_MAX,
+                          "heartbeat") == OK &&
+           beat->state == BELLOWS__V1__LANE_STATE__LANE_READY;
+}
+
+/* Ready when every lane has said that it is. */
 static enum err wait_for_lanes(struct dev *d) {
     AUTO(subscription_close) struct subscription *beats = NULL;
     struct transport_options options = {
@@ -203,8 +226,7 @@ static enum err wait_for_lanes(struct dev *d) {
         REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped while the fleet was starting");
         REQUIRE(clock_ns() - start_ns < START_NS, E_TIMEOUT,
                 "the lanes are not there after 30 s; see %s/node.log", d->dir);
-        if (subscription_next(&m, beats, 10 * LOOK_NS) == OK &&
-            subject_parse(&parts, &space, m.subject) == OK && parts.gpu < 64) {
+        if (subscription_next(&m, beats, 10 * LOOK_NS) == OK && is_ready(&parts, &space, &m)) {
             heard |= UINT64_C(1) << parts.gpu;
         }
     }

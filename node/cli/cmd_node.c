@@ -81,7 +81,7 @@ static enum err run_lane(const struct args *args, const struct config *config, c
                  .backlog = (uint32_t)config->backlog},
         .transport = client_transport_options(config),
         .drain_ns = config->drain_ns,
-        .parent = (pid_t)args_number(args, "parent", 0),
+        .parent = (pid_t)args_number(args, "supervisor", 0),
     };
     if (!process.lane.memory_bytes) {
         process.lane.memory_bytes = cgroup_memory_bytes() / 8 * 7 / config->lanes;
@@ -241,6 +241,12 @@ static const struct option node_options[] = {
      .value = "N",
      .most = 63,
      .text = "Internal: be the process of this lane."},
+    {.kind = OPTION_NUMBER,
+     .name = "supervisor",
+     .value = "PID",
+     .least = 1,
+     .most = INT32_MAX,
+     .text = "Internal: the node that started this lane."},
     {.kind = OPTION_TEXT,
      .name = "session",
      .value = "ID",

@@ -117,7 +117,7 @@ static enum err start_lane(struct node *n, unsigned idx) {
     transport_nuid(lane->session);
     snprintf(lane_arg, sizeof lane_arg, "--lane=%u", idx);
     snprintf(session_arg, sizeof session_arg, "--session=%s", lane->session);
-    snprintf(parent_arg, sizeof parent_arg, "--parent=%ld", (long)getpid());
+    snprintf(parent_arg, sizeof parent_arg, "--supervisor=%ld", (long)getpid());
     argv[count++] = lane_arg;
     argv[count++] = session_arg;
     argv[count++] = parent_arg;

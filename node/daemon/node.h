@@ -22,7 +22,7 @@ struct node_config {
     struct transport_options transport;
     uint64_t drain_ns;
     pid_t parent; /* 0: stands alone */
-    /* The lane's command line, NULL-terminated; --lane, --session and --parent are added to it. */
+    /* The lane's command line, NULL-terminated; --lane, --session and --supervisor are added to it. */
     const char *const *lane_argv;
 };
 /* Returns after a signal, when all lanes have ended. */
