@@ -407,41 +407,57 @@ void config_sample(struct text *out) {
     }
 }
 
-static void add_value(struct text *out, const struct row *row, const struct config *config) {
+/* Lent: from the config, or written to `scratch`. */
+static const char *value_text(char scratch[QUANTITY_TEXT_BYTES], const struct row *row,
+                              const struct config *config) {
     const char *field = (const char *)config + row->offset, *words;
-    char quantity[QUANTITY_TEXT_BYTES];
     uint64_t n;
     switch (row->kind) {
     case KIND_TEXT:
     case KIND_CHOICE:
         memcpy(&words, field, sizeof words);
-        text_add(out, words);
-        return;
+        return words;
     case KIND_SWITCH:
-        text_add(out, *(const bool *)field ? "yes" : "no");
-        return;
+        return *(const bool *)field ? "yes" : "no";
     case KIND_BYTES:
+        memcpy(&n, field, sizeof n);
+        quantity_bytes_text(scratch, n);
+        return scratch;
     case KIND_SPAN:
+        memcpy(&n, field, sizeof n);
+        quantity_span_text(scratch, n);
+        return scratch;
     case KIND_COUNT:
-        break;
+        memcpy(&n, field, sizeof n);
+        snprintf(scratch, QUANTITY_TEXT_BYTES, "%llu", (unsigned long long)n);
+        return scratch;
     }
-    memcpy(&n, field, sizeof n);
-    snprintf(quantity, sizeof quantity, "%llu", (unsigned long long)n);
-    if (row->kind == KIND_BYTES) {
-        quantity_bytes_text(quantity, n);
-    } else if (row->kind == KIND_SPAN) {
-        quantity_span_text(quantity, n);
-    }
-    text_add(out, quantity);
+    UNREACHABLE("a kind of option without a text");
 }
 
+static const char *const origin_names[] = {"default", "file", "environment", "command line"};
+
 void config_show(struct text *out, const struct config *config, unsigned command) {
-    static const char *const origins[] = {"default", "file", "environment", "command line"};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char scratch[QUANTITY_TEXT_BYTES];
         if (rows[i].commands & command) {
-            text_addf(out, "# %s\n%s = ", origins[config->origins[i]], rows[i].name);
-            add_value(out, &rows[i], config);
-            text_add(out, "\n");
+            const char *value = value_text(scratch, &rows[i], config);
+            text_addf(out, "# %s\n%s =%s%s\n", origin_names[config->origins[i]], rows[i].name,
+                      *value ? " " : "", value);
         }
     }
+}
+
+void config_show_json(struct text *out, const struct config *config, unsigned command) {
+    const char *before = "{";
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char scratch[QUANTITY_TEXT_BYTES];
+        if (rows[i].commands & command) {
+            text_addf(out, "%s\"%s\": {\"value\": ", before, rows[i].name);
+            text_add_json_string(out, value_text(scratch, &rows[i], config));
+            text_addf(out, ", \"from\": \"%s\"}", origin_names[config->origins[i]]);
+            before = ", ";
+        }
+    }
+    text_add(out, "}\n");
 }

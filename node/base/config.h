@@ -54,3 +54,5 @@ void config_help(struct text *out, unsigned command); /* the lines for --help */
 void config_sample(struct text *out);                 /* the sample file, all rows as comments */
 /* Effective values, in the file's format, each with where it came from. */
 void config_show(struct text *out, const struct config *config, unsigned command);
+/* The same as {"NAME": {"value": "…", "from": "file"}, …}; values are texts, as in the file. */
+void config_show_json(struct text *out, const struct config *config, unsigned command);

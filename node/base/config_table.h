@@ -60,10 +60,11 @@ enum config_command {
     CONFIG_NODE = 1,
     CONFIG_COORDINATOR = 2,
     CONFIG_DEV = 4,
-    CONFIG_CLIENT =
-        8, /* submit, status, wait, fetch, list, cancel, top: whoever only talks to the server */
+    /* submit, status, wait, fetch, list, cancel, top: whoever only talks to the server */
+    CONFIG_CLIENT = 8,
     CONFIG_DAEMONS = CONFIG_NODE | CONFIG_COORDINATOR | CONFIG_DEV,
-    CONFIG_FLEET = CONFIG_NODE | CONFIG_COORDINATOR | CONFIG_CLIENT
+    CONFIG_FLEET = CONFIG_NODE | CONFIG_COORDINATOR | CONFIG_CLIENT,
+    CONFIG_ALL = CONFIG_DAEMONS | CONFIG_FLEET
 };
 
 /* Variables named BELLOWS_… that are not options of this table: command-line defaults (node/cli) and the tests' own. */

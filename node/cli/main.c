@@ -36,6 +36,7 @@ static const struct command *const commands[] = {
     &cmd_fetch,
     &cmd_list,
     &cmd_cancel,
+    &cmd_config,
 };
 /* clang-format on */
 

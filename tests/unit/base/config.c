@@ -1,6 +1,7 @@
 /* Order of sources, refusals that name the place, and a sample file that is the table. */
 #include "node/base/config.h"
 #include "node/base/file.h"
+#include "node/base/json.h"
 #include "node/base/mem.h"
 #include "tests/check/check.h"
 
@@ -65,6 +66,22 @@ static void claim_order(void) {
     CHECK_HAS(shown.ptr, "# file\nmemory = 4MiB\n");
     CHECK_HAS(shown.ptr, "# default\nlog_level = info\n");
     config_free(&c);
+}
+
+static void claim_json(void) {
+    AUTO(config_free) struct config c = {0};
+    CHECK_OK(load(&c, NULL, "BELLOWS_NAME=a \"b\"", NULL, NULL));
+    AUTO(text_free) struct text shown = {0};
+    config_show_json(&shown, &c, CONFIG_NODE);
+    AUTO(json_free) cJSON *tree = NULL;
+    CHECK_OK(json_parse(&tree, text_bytes(&shown), "settings"));
+    const cJSON *name;
+    const char *value, *from;
+    CHECK_OK(json_member(&name, tree, "name"));
+    CHECK_OK(json_text_member(&value, name, "value"));
+    CHECK_OK(json_text_member(&from, name, "from"));
+    CHECK_STR("a \"b\"", value);
+    CHECK_STR("environment", from);
 }
 
 static void claim_unknown(void) {
@@ -158,6 +175,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"without sources every option has its default", claim_defaults},
         {"file beats default, environment beats file, flag beats environment", claim_order},
+        {"settings are shown as JSON with where they come from", claim_json},
         {"an unknown name is refused with the nearest known one", claim_unknown},
         {"a value out of range is refused with its place and what is allowed", claim_values},
         {"a file that is no text, no file or endless is refused", claim_hostile_file},
