@@ -14,9 +14,15 @@
 #include "tests/unit/groth16/setup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CONTENDERS_MAX = 8 };
+
+/* Longer runs on request ($BELLOWS_LONG). */
+static size_t short_or_long(size_t short_count, size_t long_count) {
+    return getenv("BELLOWS_LONG") ? long_count : short_count;
+}
 
 struct contender {
     char name[64];
@@ -286,17 +292,18 @@ static void claim_powers(void) {
 static const char *const curves[] = {"bn128", "bls12381"};
 
 static void claim_blinding(void) {
-    enum { RUNS = 16 };
+    size_t runs = short_or_long(16, 1000);
     for (size_t i = 0; i < COUNT_OF(curves); i++) {
         struct oracle_case c = oracle_case_named(curves[i], "base");
         struct opened o;
         struct seat s;
         struct contender cpu[CONTENDERS_MAX];
         size_t count = open_contenders(cpu, false);
-        struct proof proofs[RUNS];
+        struct proof *proofs = NULL;
+        CHECK_OK(mem_new(&proofs, runs, sizeof *proofs));
         opened_open(&o, &c);
         seat_open(&s, cpu[0].backend, o.key);
-        for (size_t run = 0; run < RUNS; run++) {
+        for (size_t run = 0; run < runs; run++) {
             struct blinding blinding;
             struct prove_result result = {0};
             CHECK_OK(blinding_random(&blinding, c.curve));
@@ -311,6 +318,7 @@ static void claim_blinding(void) {
                 CHECK(memcmp(&proofs[earlier].c, &proofs[run].c, sizeof proofs[run].c) != 0);
             }
         }
+        mem_free(proofs);
         seat_close(&s);
         opened_close(&o);
         close_contenders(cpu, count);
@@ -545,9 +553,9 @@ static void check_circuit(struct contender *contenders, size_t count, const stru
 static void claim_chain_sizes(void) {
     struct contender contenders[CONTENDERS_MAX];
     size_t count = open_contenders(contenders, false);
-    enum { LOG2_MAX = 8 };
+    unsigned log2_max = (unsigned)short_or_long(8, 12);
     for (size_t i = 0; i < COUNT_OF(curves); i++) {
-        for (unsigned log2 = 2; log2 <= LOG2_MAX; log2++) {
+        for (unsigned log2 = 2; log2 <= log2_max; log2++) {
             for (int around = -1; around <= 1; around++) {
                 uint32_t rows = (1u << log2) + (uint32_t)around;
                 struct circuit k;
