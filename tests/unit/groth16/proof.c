@@ -2,6 +2,7 @@
 #include "node/groth16/proof.h"
 #include "node/base/mem.h"
 #include "node/curve/encode.h"
+#include "node/key/vkey.h"
 #include "tests/check/check.h"
 #include "tests/unit/groth16/oracle.h"
 
@@ -127,7 +128,7 @@ static void claim_curve_names(void) {
     p.tail = ",\"curve\":7";
     refused(E_FORMAT, NULL, joined(&p), "curve");
     p.tail = ",\"curve\":\"bls12381\"";
-    refused(E_CURVE, proof.curve, joined(&p), "bls12381");
+    refused(E_CURVE, proof.curve, joined(&p), "the proof is on curve bls12381");
 }
 
 static void claim_point_shapes(void) {
@@ -175,6 +176,8 @@ static void claim_point_shapes(void) {
     p.b = "[[\"1\",\"2\"],[\"3\",\"4\"],[\"0\",\"0\"]]";
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
     p.b = "[[\"1\",\"2\"],[\"3\",\"4\"]]";
+    refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
+    p.b = "[[\"1\",\"2\"],[\"3\",\"4\"],[\"1\",\"0\"],[\"1\",\"0\"]]";
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
     p.b = "[[\"1\",\"2\",\"3\"],[\"3\",\"4\"],[\"1\",\"0\"]]";
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
@@ -308,6 +311,21 @@ static void claim_public_range(void) {
     mem_free(values);
 }
 
+static void claim_public_many(void) {
+    size_t len = 4 * ((size_t)PUBLIC_COUNT_MAX + 1) + 1;
+    AUTO(mem_free_ptr) char *json = mem_alloc(len);
+    CHECK(json);
+    for (size_t i = 0; i <= PUBLIC_COUNT_MAX; i++) {
+        memcpy(json + 4 * i, i == 0 ? "[\"0\"" : ",\"0\"", 4);
+    }
+    json[len - 1] = ']';
+    struct scalar *values = NULL;
+    size_t count = 0;
+    CHECK_ERR(E_LIMIT, public_read_json(&values, &count, curve_by_id(CURVE_BN254),
+                                        bytes_of(json, len), "public.json"));
+    CHECK_HAS(err_detail(), "1048577");
+}
+
 static void claim_public_long(void) {
     size_t digits = 10 << 20, len = digits + 4;
     AUTO(mem_free_ptr) char *json = mem_alloc(len + 1);
@@ -389,6 +407,7 @@ int main(int argc, char **argv) {
         {"a proof file that is something else is refused", claim_file_shapes},
         {"public signals are a list of decimal texts and nothing else", claim_public_shapes},
         {"a public signal at or above r is refused, never reduced", claim_public_range},
+        {"more public signals than the limit are refused by number", claim_public_many},
         {"ten megabytes of digits are refused", claim_public_long},
         {"bellman's compressed proof survives a round trip", claim_bellman_round_trip},
         {"reading and writing survive every failed allocation", claim_memory},
