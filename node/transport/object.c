@@ -97,6 +97,11 @@ static FALLIBLE meta_subject(struct name *out, const char *bucket, const char *o
     TRY(check_name(bucket, "bucket"));
     REQUIRE(len > 0 && len < OBJECT_NAME_BYTES_MAX, E_FORMAT,
             "object name has %zu bytes, want 1 to %d", len, OBJECT_NAME_BYTES_MAX - 1);
+    for (size_t i = 0; i < len; i++) { /* clients disagree on how anything else becomes a subject */
+        REQUIRE(object[i] >= ' ' && object[i] < 0x7f, E_FORMAT,
+                "object name has byte 0x%02x at position %zu: only printable ASCII is portable",
+                (unsigned char)object[i], i);
+    }
     base64_url(token, object, len);
     snprintf(out->text, sizeof out->text, "$O.%s.M.%s", bucket, token);
     /* The token alone may be longer than what check_subject allows for our own subjects. */

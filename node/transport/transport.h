@@ -279,7 +279,9 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
 FALLIBLE kv_watch_next(struct kv_entry *out, bool *caught_up, struct kv_watch *w, uint64_t wait_ns);
 void kv_watch_close(struct kv_watch **w);
 
-/* --- Objects: the layout that every NATS client's object store reads and writes (ADR-20) --- */
+/* --- Objects: the layout that every NATS client's object store reads and writes (ADR-20) ---
+ *
+ * Names are printable ASCII, at most 255 bytes: on others the clients do not agree. */
 
 struct object_bucket_config {
     const char *bucket;

@@ -936,7 +936,7 @@ static void claim_objects(void) {
         char object[32];
         struct object_info info, seen;
         bool found;
-        snprintf(object, sizeof object, "object/%zu ü", i);
+        snprintf(object, sizeof object, "object/%zu + x", i);
         CHECK_OK(object_put_bytes(&info, t, name, object, bytes_of(block, sizes[i])));
         CHECK_EQ((sizes[i] + OBJECT_CHUNK_BYTES - 1) / OBJECT_CHUNK_BYTES, info.chunks_count);
         CHECK_OK(object_info(&seen, &found, t, name, object));
@@ -950,8 +950,9 @@ static void claim_objects(void) {
     bool found;
     CHECK_OK(object_info(&info, &found, t, name, "nothing"));
     CHECK(!found);
+    CHECK_ERR(E_FORMAT, object_put_bytes(&info, t, name, "\xc3\xbc", text("x")));
     struct gather g = {0};
-    CHECK_ERR(E_LIMIT, object_get(&info, &found, t, name, "object/5 ü", 100, gather, &g));
+    CHECK_ERR(E_LIMIT, object_get(&info, &found, t, name, "object/5 + x", 100, gather, &g));
     leave(t);
 }
 

@@ -1,0 +1,318 @@
+/* The official JavaScript clients against us: what we store they read, what they submit we take.
+ *
+ * The packages are installed by npm into the build folder, once; without npm or network the claims are skipped. Here the C
+ * side plays coordinator and lane at the level of messages; tests/e2e runs the same submit.js against a whole fleet.
+ */
+#include "node/base/clock.h"
+#include "node/base/file.h"
+#include "node/base/mem.h"
+#include "node/transport/fleet.h"
+#include "proto/body.h"
+#include "tests/check/server.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define S UINT64_C(1000000000)
+
+static struct check_server server;
+static char packages[512]; /* folder with package.json and node_modules */
+
+static const char *from_env(const char *name) {
+    const char *value = getenv(name);
+    CHECK_MSG(value, "%s is not set: run through meson test", name);
+    return value;
+}
+
+/* Runs a shell command; its standard output, without the last newline, in out. */
+static int run(char *out, size_t out_bytes, const char *command) {
+    FILE *f = popen(command, "r");
+    CHECK_MSG(f, "cannot run %s", command);
+    size_t len = fread(out, 1, out_bytes - 1, f);
+    while (len > 0 && out[len - 1] == '\n') {
+        len--;
+    }
+    out[len] = '\0';
+    int status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void install(void) {
+    char command[2600], out[4096];
+    const char *root = from_env("BELLOWS_ROOT");
+    snprintf(packages, sizeof packages, "%s/tests/interop/npm", from_env("BELLOWS_BUILD"));
+    snprintf(command, sizeof command,
+             "set -e; mkdir -p %s; cd %s; cp %s/tests/interop/package*.json "
+             "%s/tests/interop/*.js .; if ! cmp -s package-lock.json installed; then "
+             "npm ci --ignore-scripts --no-audit --no-fund && cp package-lock.json installed; fi; "
+             "node --version 2>&1",
+             packages, packages, root, root);
+    strncat(command, " 2>npm.log", sizeof command - strlen(command) - 1);
+    if (run(out, sizeof out, command) != 0) {
+        check_skip("npm cannot install the official clients here; see %s/npm.log", packages);
+    }
+}
+
+static struct transport *begin(void) {
+    struct transport *t = NULL;
+    install();
+    if (server.pid == 0) {
+        check_server_start(&server, NULL);
+    }
+    CHECK_OK(transport_open(&t, &(struct transport_options){.url = server.url, .name = "interop"}));
+    return t;
+}
+
+static void script(char *out, size_t out_bytes, int want, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void script(char *out, size_t out_bytes, int want, const char *format, ...) {
+    char arguments[1500], command[2200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(arguments, sizeof arguments, format, args);
+    va_end(args);
+    snprintf(command, sizeof command, "cd %s && node %s 2>&1", packages, arguments);
+    int code = run(out, out_bytes, command);
+    CHECK_MSG(code == want, "node %s ended with %d: %.600s", arguments, code, out);
+}
+
+/* --- Stores --- */
+
+static void claim_kv(void) {
+    struct transport *t = begin();
+    struct kv_entry e;
+    uint64_t revision;
+    char out[1000], want[64];
+    bool found;
+    CHECK_OK(kv_ensure(t, &(struct kv_config){.bucket = "ours"}));
+    CHECK_OK(kv_put(&revision, t, "ours", "a.b", bytes_of("from C", 6)));
+    script(out, sizeof out, 0, "store.js %s kv-get ours a.b", server.url);
+    snprintf(want, sizeof want, "%llu from C", (unsigned long long)revision);
+    CHECK_STR(want, out);
+    CHECK_OK(kv_delete(NULL, t, "ours", "a.b", 0));
+    script(out, sizeof out, 0, "store.js %s kv-get ours a.b", server.url);
+    CHECK_STR("none", out);
+    script(out, sizeof out, 0, "store.js %s kv-put ours x hello", server.url);
+    CHECK_OK(kv_get(&e, &found, t, "ours", "x"));
+    CHECK(found && e.value.len == 5 && e.revision == strtoull(out, NULL, 10));
+    CHECK_MEM("hello", e.value.ptr, 5);
+    kv_entry_done(&e);
+    script(out, sizeof out, 0, "store.js %s kv-make theirs", server.url);
+    CHECK_OK(kv_put(&revision, t, "theirs", "y", bytes_of("1", 1)));
+    script(out, sizeof out, 0, "store.js %s kv-get theirs y", server.url);
+    CHECK_STR("1 1", out);
+    transport_close(&t);
+}
+
+struct gather {
+    uint8_t *ptr;
+    size_t len, cap;
+};
+
+static enum err gather(void *ctx, struct bytes chunk) {
+    struct gather *g = ctx;
+    REQUIRE(chunk.len <= g->cap - g->len, E_INTERNAL, "more than was put");
+    memcpy(g->ptr + g->len, chunk.ptr, chunk.len);
+    g->len += chunk.len;
+    return OK;
+}
+
+static void check_object_exchange(struct transport *t, const char *bucket, size_t bytes) {
+    char out[1000], path[600], back_path[600];
+    struct object_info info;
+    bool found;
+    uint8_t *data = mem_alloc(bytes + 1);
+    struct gather g = {.ptr = mem_alloc(bytes + 1), .cap = bytes};
+    struct bytes_mut back;
+    rng_fill(check_rng(), data, bytes);
+    snprintf(path, sizeof path, "%s/data", server.dir);
+    snprintf(back_path, sizeof back_path, "%s/back", server.dir);
+    CHECK_OK(file_write_all(path, bytes_of(data, bytes)));
+    script(out, sizeof out, 0, "store.js %s obj-put %s 'from js' %s", server.url, bucket, path);
+    CHECK_OK(object_get(&info, &found, t, bucket, "from js", bytes, gather, &g));
+    CHECK(found && g.len == bytes);
+    CHECK_EQ((bytes + 131071) / 131072, info.chunks_count); /* the client's own chunk size */
+    CHECK_MEM(data, g.ptr, bytes);
+    CHECK_OK(object_put_bytes(&info, t, bucket, "from/c + x", bytes_of(data, bytes)));
+    script(out, sizeof out, 0, "store.js %s obj-get %s 'from/c + x' %s", server.url, bucket,
+           back_path);
+    CHECK_OK(file_read_all(&back, back_path, bytes + 1));
+    CHECK_EQ(bytes, back.len);
+    CHECK_MEM(data, back.ptr, bytes);
+    mem_free(back.ptr);
+    mem_free(g.ptr);
+    mem_free(data);
+}
+
+static void claim_objects(void) {
+    struct transport *t = begin();
+    char out[1000];
+    CHECK_OK(object_bucket_ensure(t, &(struct object_bucket_config){.bucket = "objects"}));
+    check_object_exchange(t, "objects", 3000000);
+    check_object_exchange(t, "objects", 1);
+    script(out, sizeof out, 0, "store.js %s obj-make their-objects", server.url);
+    check_object_exchange(t, "their-objects", 300000);
+    transport_close(&t);
+}
+
+/* --- A job from JavaScript --- */
+
+struct values {   /* of a witness that proves nothing */
+    uint8_t *ptr; /* owned */
+    size_t bytes;
+};
+
+static struct values make_values(size_t count) {
+    struct values v = {mem_zero_alloc(count, 32), 32 * count};
+    for (size_t i = 0; i < count; i++) {
+        rng_fill(check_rng(), v.ptr + 32 * i, 31);
+    }
+    return v;
+}
+
+static void write_wtns(const char *path, struct values v) {
+    size_t header = 12 + 12 + 40 + 12;
+    uint8_t *file = mem_zero_alloc(1, header + v.bytes);
+    memcpy(file, "wtns\2\0\0\0\2\0\0\0", 12);
+    store_u32le(file + 12, 1);
+    store_u64le(file + 16, 40);
+    store_u32le(file + 24, 32);
+    store_u32le(file + 60, (uint32_t)(v.bytes / 32));
+    store_u32le(file + 64, 2);
+    store_u64le(file + 68, v.bytes);
+    memcpy(file + header, v.ptr, v.bytes);
+    CHECK_OK(file_write_all(path, bytes_of(file, header + v.bytes)));
+    mem_free(file);
+}
+
+static enum err fetch_body(struct bytes_mut dest, struct transport *t,
+                           const Bellows__V1__Body *body) {
+    if (body->place_case == BELLOWS__V1__BODY__PLACE_INLINE_FRAMES) {
+        return body_read_inline(body, &dest, 1, dest.len);
+    }
+    AUTO(body_reader_free) struct body_reader *reader = NULL;
+    AUTO(object_download_close) struct object_download *d = NULL;
+    struct sha256 sha256;
+    memcpy(sha256.b, body->sha256.data, sizeof sha256.b);
+    struct object_download_options o = {.bucket = body->object->bucket,
+                                        .nuid = body->object->nuid,
+                                        .bytes = body->wire_bytes,
+                                        .sha256 = &sha256};
+    TRY(body_reader_new(&reader, body, &dest, 1, dest.len));
+    TRY(object_download_open(&d, t, &o));
+    for (bool end = false; !end;) {
+        struct message m = {0};
+        TRY(object_download_next(&m, &end, d));
+        enum err err = end ? OK : body_reader_add(reader, m.data);
+        message_done(&m);
+        TRY(err);
+    }
+    return body_reader_end(reader);
+}
+
+/* Takes one job, checks its witness, stores a made-up result whose points count 0, 1, 2, …. */
+static void serve(struct transport *t, const struct subject_space *space, struct values want) {
+    struct puller *p = NULL;
+    struct message m;
+    struct subject_parts parts;
+    struct subject stream = stream_name(space, "JOBS"), consumer = consumer_of_priority(2);
+    AUTO(message_free) job_message *job = NULL;
+    struct bytes_mut got = {mem_alloc(want.bytes), want.bytes};
+    CHECK_OK(puller_open(&p, t, stream.text, consumer.text));
+    CHECK_OK(puller_next(&m, p, 30 * S));
+    CHECK_OK(subject_parse(&parts, space, m.subject));
+    CHECK_OK(job_unpack(&job, m.data, &parts, want.bytes));
+    for (size_t i = 0; i < job->n_partitions; i++) {
+        CHECK_OK(fetch_body(got, t, job->partitions[i]->body));
+        CHECK_MEM(want.ptr, got.ptr, got.len);
+    }
+    uint8_t points[128];
+    for (size_t i = 0; i < sizeof points; i++) {
+        points[i] = i % 32 ? 0 : (uint8_t)(i / 32 + 7);
+    }
+    Bellows__V1__Proof proof;
+    part_message part, *part_ptr = &part;
+    result_message result;
+    bellows__v1__proof__init(&proof);
+    bellows__v1__part_result__init(&part);
+    bellows__v1__result__init(&result);
+    proof.a = proof.c = proof.publics = (ProtobufCBinaryData){64, points};
+    proof.b = (ProtobufCBinaryData){128, points};
+    part.version = result.version = 1;
+    part.status = result.status = BELLOWS__V1__STATUS__STATUS_OK;
+    part.proof = &proof;
+    result.job_id = job->job_id;
+    result.tenant = job->tenant;
+    result.generation = job->generation;
+    result.curve = job->curve;
+    result.n_partitions = 1;
+    result.partitions = &part_ptr;
+    struct bytes_mut packed;
+    struct publish_ack ack;
+    struct subject done =
+        subject_done(space, (struct job_name){job->tenant, job->job_id}, job->generation);
+    CHECK_OK(result_pack(&packed, &result));
+    CHECK_OK(transport_publish(&ack, t, done.text, bytes_of(packed.ptr, packed.len),
+                               &(struct publish_options){.expect_last = true}));
+    CHECK_EQ(PUBLISH_STORED, ack.outcome);
+    CHECK_OK(transport_ack_sync(t, m.reply, 0));
+    mem_free(packed.ptr);
+    mem_free(got.ptr);
+    message_done(&m);
+    puller_close(&p);
+}
+
+static void submit_and_serve(size_t values_count, const char *options, const char *want) {
+    struct transport *t = begin();
+    struct subject_space space;
+    char command[2600], out[4096], path[600];
+    struct values v = make_values(values_count);
+    snprintf(path, sizeof path, "%s/w.wtns", server.dir);
+    write_wtns(path, v);
+    CHECK_OK(subject_space_init(&space, NULL));
+    CHECK_OK(fleet_ensure(t, &space, NULL));
+    CHECK_OK(fleet_ensure(t, &space, NULL)); /* idempotent */
+    CHECK_OK(fleet_ensure_tenant(t, &space, "acme", NULL));
+    snprintf(command, sizeof command,
+             "cd %s && node submit.js --server %s --proto %s/proto --tenant acme --key-digest "
+             "%064d --wait-ms 20000 %s %s 2>&1",
+             packages, server.url, from_env("BELLOWS_ROOT"), 7, options, path);
+    FILE *f = popen(command, "r");
+    CHECK(f);
+    serve(t, &space, v);
+    size_t len = fread(out, 1, sizeof out - 1, f);
+    out[len] = '\0';
+    int status = pclose(f);
+    CHECK_MSG(status == 0, "submit.js: %.800s", out);
+    CHECK_HAS(out, "\"status\":1");
+    CHECK_HAS(out, want);
+    CHECK_HAS(out, "\"pi_a\":[\"7\",\"8\",\"1\"]");
+    CHECK_HAS(out, "\"pi_b\":[[\"7\",\"8\"],[\"9\",\"10\"],[\"1\",\"0\"]]");
+    CHECK_HAS(out, "\"publics\":[\"7\",\"8\"]");
+    mem_free(v.ptr);
+    transport_close(&t);
+}
+
+static void claim_submit_object(void) {
+    submit_and_serve(30000, "--object --frame-bytes 262144",
+                     "\"places\":[\"object\"],\"frames\":[4]");
+}
+
+static void claim_submit_inline(void) {
+    submit_and_serve(3000, "", "\"places\":[\"inline\"],\"frames\":[1]");
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"key-value entries go both ways", claim_kv},
+        {"objects go both ways, in each side's chunks", claim_objects},
+        {"a job from JavaScript, its body an object of four frames", claim_submit_object},
+        {"a job from JavaScript, its body inline", claim_submit_inline},
+    };
+    int code = check_main(argc, argv, claims, COUNT_OF(claims));
+    check_server_stop(&server);
+    return code;
+}
