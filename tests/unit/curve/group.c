@@ -1,7 +1,22 @@
 /* Both groups of one curve: additions against the chord and tangent rule, multiples against repeated addition,
  * membership in the subgroup against multiplication by r. Compiled once per curve. */
+#include "node/base/rng.h"
 #include "node/curve/subgroup_tmpl.h"
 #include "tests/check/check.h"
+
+#define GROUP          g1
+#define GROUP_NAME     "G1"
+#define COORD          fp
+#define COORD_WORDS    FP_LIMBS
+#define GROUP_IS_WHOLE CURVE_IS_BN
+#include "node/curve/check_tmpl.h"
+
+#define GROUP          g2
+#define GROUP_NAME     "G2"
+#define COORD          fp2
+#define COORD_WORDS    (2 * FP_LIMBS)
+#define GROUP_IS_WHOLE 0
+#include "node/curve/check_tmpl.h"
 
 static fp fp_random(void) {
     fp a;
@@ -22,6 +37,7 @@ static fp2 fp2_random(void) {
 #define COFACTOR_WORDS  G1_COFACTOR_WORDS
 #define COFACTOR_IS_ONE CURVE_IS_BN
 #define SMALL_PRIMES    (CURVE_IS_BN ? 0 : 5)
+#define SMALLEST_PRIME  3
 #include "tests/unit/curve/group_claims.h"
 
 #define GROUP           g2
@@ -30,6 +46,7 @@ static fp2 fp2_random(void) {
 #define COFACTOR_WORDS  G2_COFACTOR_WORDS
 #define COFACTOR_IS_ONE 0
 #define SMALL_PRIMES    (CURVE_IS_BN ? 2 : 5)
+#define SMALLEST_PRIME  (CURVE_IS_BN ? 10069 : 13)
 #include "tests/unit/curve/group_claims.h"
 
 /* phi and psi are the multiplications that their comments say. */
@@ -57,10 +74,12 @@ int main(int argc, char **argv) {
         {"G1 multiples equal repeated addition", g1_claim_mul},
         {"G1 membership equals being killed by r", g1_claim_subgroup},
         {"G1 points of small order are outside of the subgroup", g1_claim_small_orders},
+        {"G1 random subset sums pass good points and catch one bad among many", g1_claim_subsets},
         {"G2 additions follow the chord and tangent rule in every case", g2_claim_laws},
         {"G2 multiples equal repeated addition", g2_claim_mul},
         {"G2 membership equals being killed by r", g2_claim_subgroup},
         {"G2 points of small order are outside of the subgroup", g2_claim_small_orders},
+        {"G2 random subset sums pass good points and catch one bad among many", g2_claim_subsets},
         {"phi and psi multiply by lambda and p on the subgroups", claim_endomorphisms},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));

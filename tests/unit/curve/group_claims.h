@@ -220,6 +220,25 @@ static bool G(divide)(uint64_t *k, size_t words, uint64_t divisor) {
     return remainder == 0;
 }
 
+/* A point whose order is this factor of the cofactor. */
+static G(jac) G(small_order)(uint64_t prime) {
+    uint64_t rest[COFACTOR_WORDS];
+    G(jac) p, next;
+    memcpy(rest, G(cofactor), sizeof rest);
+    while (G(divide)(rest, COFACTOR_WORDS, prime)) {
+    }
+    do {
+        G(affine) a = G(on_curve)();
+        p = G(jac_of)(&a);
+        G(jac_mul)(&p, &p, fr_modulus.w, 4);
+        G(jac_mul)(&p, &p, rest, COFACTOR_WORDS); /* order a power of the prime */
+    } while (G(jac_is_infinity)(&p));
+    while (G(jac_mul)(&next, &p, &prime, 1), !G(jac_is_infinity)(&next)) {
+        p = next;
+    }
+    return p;
+}
+
 /* Points whose order is a small prime factor of the cofactor, alone and added to a point of the subgroup: what an
  * attacker would plant, and what sums of few points catch least often. */
 static void G(claim_small_orders)(void) {
@@ -232,19 +251,9 @@ static void G(claim_small_orders)(void) {
         if (!G(divide)(rest, COFACTOR_WORDS, primes[i])) {
             continue;
         }
-        while (G(divide)(rest, COFACTOR_WORDS, primes[i])) {
-        }
-        G(jac) p, next, inside, sum;
-        do {
-            G(affine) a = G(on_curve)();
-            p = G(jac_of)(&a);
-            G(jac_mul)(&inside, &p, G(cofactor), COFACTOR_WORDS);
-            G(jac_mul)(&p, &p, fr_modulus.w, 4);
-            G(jac_mul)(&p, &p, rest, COFACTOR_WORDS); /* order a power of the prime */
-        } while (G(jac_is_infinity)(&p));
-        while (G(jac_mul)(&next, &p, &primes[i], 1), !G(jac_is_infinity)(&next)) {
-            p = next;
-        }
+        G(affine) a = G(on_curve)();
+        G(jac) p = G(small_order)(primes[i]), inside = G(jac_of)(&a), sum;
+        G(jac_mul)(&inside, &inside, G(cofactor), COFACTOR_WORDS);
         CHECK(!G(jac_in_subgroup)(&p));
         CHECK(!G(killed_by_r)(&p));
         G(jac_add)(&sum, &inside, &p);
@@ -252,6 +261,44 @@ static void G(claim_small_orders)(void) {
         found++;
     }
     CHECK_EQ(SMALL_PRIMES, found);
+}
+
+/* One round of the check of many points misses a bad one with probability 2^-8, whatever its order; so 12 rounds that
+ * catch fewer than 8 times happen once in 10^9. */
+static void G(claim_subsets)(void) {
+    enum { COUNT = 1100, ROUNDS = 12 };
+    static G(affine) points[COUNT];
+    G(affine) a = G(on_curve)();
+    G(jac) p = G(jac_of)(&a), inside, outside;
+    G(jac_mul)(&inside, &p, G(cofactor), COFACTOR_WORDS);
+    G(jac_to_affine)(&a, &inside);
+    for (size_t i = 0; i < COUNT; i++) {
+        points[i] = i % 9 == 4 ? G(infinity) : a;
+        G(affine_neg)(&a, &a);
+    }
+    const uint8_t *packed = (const uint8_t *)points;
+    CHECK(G(subsets_inside)(packed, COUNT));
+    CHECK(G(subsets_inside)(packed, COUNT));
+    size_t bad;
+    CHECK_OK(G(check)(&bad, packed, COUNT, true));
+    if (COFACTOR_IS_ONE) {
+        return;
+    }
+    outside = p; /* and then one of small order */
+    for (int kind = 0; kind < 2; kind++) {
+        size_t at = rng_below(check_rng(), COUNT);
+        G(affine) saved = points[at];
+        G(jac_to_affine)(&points[at], &outside);
+        int caught = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            caught += !G(subsets_inside)(packed, COUNT);
+        }
+        CHECK_MSG(caught >= 8, "caught %d times of %d", caught, ROUNDS);
+        CHECK_ERR(E_CURVE, G(check)(&bad, packed, COUNT, true));
+        CHECK_EQ(at, bad);
+        points[at] = saved;
+        outside = G(small_order)(SMALLEST_PRIME);
+    }
 }
 
 #undef G
@@ -264,3 +311,4 @@ static void G(claim_small_orders)(void) {
 #undef COFACTOR_WORDS
 #undef COFACTOR_IS_ONE
 #undef SMALL_PRIMES
+#undef SMALLEST_PRIME
