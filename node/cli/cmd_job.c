@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const uint64_t CANCEL_WAIT_NS = UINT64_C(5000000000);
-static const uint64_t UNKNOWN_WAIT_NS = UINT64_C(2000000000);
+static const uint64_t UNKNOWN_WAIT_NS = UINT64_C(3000000000);
 static const uint64_t PAUSE_NS = UINT64_C(100000000);
 
 static enum err open_job(struct client *c, const char **job, const struct args *args) {
@@ -224,9 +224,15 @@ static enum err run_cancel(struct args *args) {
     const char *job = NULL;
     uint64_t start_ns = clock_ns();
     TRY(open_job(&c, &job, args));
-    for (;;) { /* a job sent a moment ago may not have been taken in yet */
-        TRY(ask_cancel(&reply, &c, job, args_text(args, "reason")));
-        if (reply->ok || clock_ns() - start_ns > UNKNOWN_WAIT_NS) {
+    for (
+        ;
+        ;) { /* a job sent a moment ago may not be taken in yet, a coordinator just started not lead yet */
+        enum err code = ask_cancel(&reply, &c, job, args_text(args, "reason"));
+        bool late = clock_ns() - start_ns > UNKNOWN_WAIT_NS;
+        if (code != E_NET || late) {
+            TRY(code);
+        }
+        if (reply && (reply->ok || late)) {
             break;
         }
         message_free(&reply);

@@ -6,9 +6,8 @@
 #pragma once
 #include "node/coordinator/coordinator.h"
 #include "node/daemon/lane.h"
-#include "node/job/result.h"
 #include "node/transport/loopback.h"
-#include "tests/check/check.h"
+#include "tests/unit/daemon/submitter.h"
 
 enum { FLEET_LANES_MAX = 3 };
 
@@ -32,8 +31,7 @@ struct fleet_lane {
 
 struct fleet {
     struct loopback *broker;
-    struct subject_space space;
-    struct transport *user; /* the submitter's */
+    struct submitter user;
     struct coordinator *coordinator;
     struct coordinator_links links;
     struct fleet_lane lanes[FLEET_LANES_MAX];
@@ -53,28 +51,3 @@ void fleet_stop_lane(struct fleet *f, unsigned idx);
 void fleet_trouble(unsigned lane_idx, enum trouble trouble, int times);
 /* Jobs its device has begun. */
 unsigned fleet_device_runs(unsigned lane_idx);
-
-/* A case of the corpus: "bn128/mul". */
-struct fleet_job {
-    const char *case_name;
-    const char
-        *witness; /* another file than the case's witness.wtns, below the curve's folder; NULL */
-    const char *job_id;
-    uint32_t parts_count; /* 0: 1 */
-    uint64_t generation;  /* 0: 1 */
-    uint32_t priority;
-    uint64_t deadline_ms; /* from now; 0: none */
-    const char *reply_subject;
-    bool body_as_object, key_unregistered;
-    uint32_t lie_values_count; /* != 0: what the descriptor claims */
-};
-void fleet_submit(struct fleet *f, const struct fleet_job *job);
-/* The result, which must come within ten seconds; message_free. */
-result_message *fleet_result(struct fleet *f, const char *job_id, uint64_t generation);
-/* Status OK, so many proofs, each verified with the key's verifying key. */
-void fleet_check_proved(const result_message *result, const char *case_name, uint32_t parts_count);
-enum job_state fleet_cancel(struct fleet *f, const char *job_id);
-/* The record as it stands; waits up to five seconds for the state. record_slot_done. */
-struct record_slot fleet_record(struct fleet *f, const char *job_id, enum job_state state);
-/* Waits up to ten seconds. */
-void fleet_wait_until(bool (*holds)(void *ctx), void *ctx, const char *what);

@@ -21,25 +21,25 @@ static void check_failed(result_message *r, const char *code, const char *word) 
 }
 
 static void prove_one(struct fleet *f, const char *job_id, const char *case_name) {
-    fleet_submit(f, &(struct fleet_job){.case_name = case_name, .job_id = job_id});
-    AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
-    fleet_check_proved(r, case_name, 1);
+    submit_job(&f->user, &(struct job_order){.case_name = case_name, .job_id = job_id});
+    AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+    check_proved(r, case_name, 1);
 }
 
 static void claim_one_job(void) {
     struct fleet *f = fleet_new(1);
     struct subscription *inbox = NULL;
-    CHECK_OK(transport_subscribe(&inbox, f->user, "_INBOX.me", NULL));
-    fleet_submit(
-        f, &(struct fleet_job){.case_name = MUL, .job_id = "j1", .reply_subject = "_INBOX.me"});
-    AUTO(message_free) result_message *r = fleet_result(f, "j1", 1);
-    fleet_check_proved(r, MUL, 1);
+    CHECK_OK(transport_subscribe(&inbox, f->user.link, "_INBOX.me", NULL));
+    submit_job(&f->user,
+               &(struct job_order){.case_name = MUL, .job_id = "j1", .reply_subject = "_INBOX.me"});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j1", 1);
+    check_proved(r, MUL, 1);
     AUTO(message_free) result_message *hint = NULL;
     AUTO(message_done) struct message m = {0};
     CHECK_OK(subscription_next(&m, inbox, 5 * SECOND));
     CHECK_OK(result_unpack(&hint, m.data));
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_OK, hint->status);
-    struct record_slot slot = fleet_record(f, "j1", JOB_DONE);
+    struct record_slot slot = job_record(&f->user, "j1", JOB_DONE);
     CHECK_EQ(0, slot.record.job.len); /* the inline witness does not outlive the job */
     CHECK_EQ(0, slot.record.parts[0].tries_count);
     record_slot_done(&slot);
@@ -52,45 +52,47 @@ static void claim_both_curves_and_objects(void) {
     struct fleet *f = fleet_new(2);
     prove_one(f, "a", MUL);
     prove_one(f, "b", CHAIN);
-    fleet_submit(f, &(struct fleet_job){.case_name = CHAIN, .job_id = "c", .body_as_object = true});
-    AUTO(message_free) result_message *r = fleet_result(f, "c", 1);
-    fleet_check_proved(r, CHAIN, 1);
+    submit_job(&f->user,
+               &(struct job_order){.case_name = CHAIN, .job_id = "c", .body_as_object = true});
+    AUTO(message_free) result_message *r = job_result(&f->user, "c", 1);
+    check_proved(r, CHAIN, 1);
     fleet_free(&f);
 }
 
 static void claim_partitions(void) {
     struct fleet *f = fleet_new(2);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "p", .parts_count = 7});
-    AUTO(message_free) result_message *r = fleet_result(f, "p", 1);
-    fleet_check_proved(r, MUL, 7);
-    fleet_submit(f,
-                 &(struct fleet_job){
-                     .case_name = CHAIN, .job_id = "q", .parts_count = 3, .body_as_object = true});
-    AUTO(message_free) result_message *q = fleet_result(f, "q", 1);
-    fleet_check_proved(q, CHAIN, 3);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "p", .parts_count = 7});
+    AUTO(message_free) result_message *r = job_result(&f->user, "p", 1);
+    check_proved(r, MUL, 7);
+    submit_job(&f->user,
+               &(struct job_order){
+                   .case_name = CHAIN, .job_id = "q", .parts_count = 3, .body_as_object = true});
+    AUTO(message_free) result_message *q = job_result(&f->user, "q", 1);
+    check_proved(q, CHAIN, 3);
     fleet_free(&f);
 }
 
 static bool bodies_are_gone(void *ctx) {
     struct fleet *f = ctx;
-    struct subject bucket = bucket_in(&f->space, "acme");
+    struct subject bucket = bucket_in(&f->user.space, "acme");
     struct object_info info;
     bool found = true;
-    return object_info(&info, &found, f->user, bucket.text, "c.0") == OK && !found;
+    return object_info(&info, &found, f->user.link, bucket.text, "c.0") == OK && !found;
 }
 
 static void claim_janitor(void) {
     struct fleet *f = fleet_new(1);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "c", .body_as_object = true});
-    AUTO(message_free) result_message *r = fleet_result(f, "c", 1);
-    fleet_check_proved(r, MUL, 1);
-    fleet_wait_until(bodies_are_gone, f, "the body of the finished job is purged");
+    submit_job(&f->user,
+               &(struct job_order){.case_name = MUL, .job_id = "c", .body_as_object = true});
+    AUTO(message_free) result_message *r = job_result(&f->user, "c", 1);
+    check_proved(r, MUL, 1);
+    wait_until(bodies_are_gone, f, "the body of the finished job is purged");
     fleet_free(&f);
 }
 
 static void claim_bad_jobs(void) {
     static const struct {
-        struct fleet_job job;
+        struct job_order job;
         const char *code, *word;
     } cases[] = {
         {{.case_name = "bn128/mul", .job_id = "unsat", .witness = "bn128/bad/unsatisfied.wtns"},
@@ -108,10 +110,10 @@ static void claim_bad_jobs(void) {
     };
     struct fleet *f = fleet_new(1);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        fleet_submit(f, &cases[i].job);
-        AUTO(message_free) result_message *r = fleet_result(f, cases[i].job.job_id, 1);
+        submit_job(&f->user, &cases[i].job);
+        AUTO(message_free) result_message *r = job_result(&f->user, cases[i].job.job_id, 1);
         check_failed(r, cases[i].code, cases[i].word);
-        struct record_slot slot = fleet_record(f, cases[i].job.job_id, JOB_FAILED);
+        struct record_slot slot = job_record(&f->user, cases[i].job.job_id, JOB_FAILED);
         CHECK_EQ(0, slot.record.parts[0].tries_count); /* rejected once, never tried again */
         record_slot_done(&slot);
     }
@@ -122,11 +124,11 @@ static void claim_bad_jobs(void) {
 
 static void claim_one_bad_partition_fails_the_job(void) {
     struct fleet *f = fleet_new(2);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL,
-                                        .job_id = "j",
-                                        .parts_count = 4,
-                                        .witness = "bn128/bad/unsatisfied.wtns"});
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL,
+                                             .job_id = "j",
+                                             .parts_count = 4,
+                                             .witness = "bn128/bad/unsatisfied.wtns"});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     check_failed(r, "E_UNSAT", "does not satisfy");
     fleet_free(&f);
 }
@@ -136,10 +138,10 @@ static void claim_repeats(void) {
     struct subscription *inbox = NULL;
     prove_one(f, "j", MUL);
     unsigned runs = fleet_device_runs(0);
-    AUTO(message_free) result_message *first = fleet_result(f, "j", 1);
-    CHECK_OK(transport_subscribe(&inbox, f->user, "_INBOX.me", NULL));
-    fleet_submit(
-        f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .reply_subject = "_INBOX.me"});
+    AUTO(message_free) result_message *first = job_result(&f->user, "j", 1);
+    CHECK_OK(transport_subscribe(&inbox, f->user.link, "_INBOX.me", NULL));
+    submit_job(&f->user,
+               &(struct job_order){.case_name = MUL, .job_id = "j", .reply_subject = "_INBOX.me"});
     AUTO(message_done) struct message m = {0};
     AUTO(message_free) result_message *again = NULL;
     CHECK_OK(subscription_next(&m, inbox, 5 * SECOND)); /* the same work: the first result */
@@ -149,13 +151,13 @@ static void claim_repeats(void) {
               first->partitions[0]->proof->a.len);
     message_done(&m);
     message_free(&again);
-    fleet_submit(
-        f, &(struct fleet_job){.case_name = CHAIN, .job_id = "j", .reply_subject = "_INBOX.me"});
+    submit_job(&f->user, &(struct job_order){
+                             .case_name = CHAIN, .job_id = "j", .reply_subject = "_INBOX.me"});
     CHECK_OK(
         subscription_next(&m, inbox, 5 * SECOND)); /* other work: refused, the first result stays */
     CHECK_OK(result_unpack(&again, m.data));
     check_failed(again, "E_RANGE", "taken by other work");
-    AUTO(message_free) result_message *still = fleet_result(f, "j", 1);
+    AUTO(message_free) result_message *still = job_result(&f->user, "j", 1);
     CHECK_MEM(first->partitions[0]->proof->a.data, still->partitions[0]->proof->a.data,
               first->partitions[0]->proof->a.len);
     CHECK_EQ(runs, fleet_device_runs(0));
@@ -169,7 +171,7 @@ static void claim_device_errors_go_elsewhere(void) {
     fleet_trouble(0, TROUBLE_DEVICE, 1);
     fleet_trouble(1, TROUBLE_DEVICE, 1);
     prove_one(f, "j", MUL);
-    struct record_slot slot = fleet_record(f, "j", JOB_DONE);
+    struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
     CHECK(slot.record.parts[0].tries_count >= 1);
     CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
     if (slot.record.parts[0].tries_count == 2) { /* the second try went to the other lane */
@@ -186,12 +188,12 @@ static void claim_poison(void) {
     for (unsigned i = 0; i < 3; i++) {
         fleet_trouble(i, TROUBLE_DEVICE, 2); /* less than fences it */
     }
-    struct subject filter = filter_dead(&f->space);
-    CHECK_OK(transport_subscribe(&dead, f->user, filter.text, NULL));
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    struct subject filter = filter_dead(&f->user.space);
+    CHECK_OK(transport_subscribe(&dead, f->user.link, filter.text, NULL));
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     check_failed(r, "E_DEVICE", "given up: partition 0 failed 4 times");
-    struct record_slot slot = fleet_record(f, "j", JOB_DEAD);
+    struct record_slot slot = job_record(&f->user, "j", JOB_DEAD);
     CHECK_EQ(RECORD_ATTEMPTS_MAX, slot.record.parts[0].tries_count);
     record_slot_done(&slot);
     AUTO(message_free) Bellows__V1__DeadLetter *letter = NULL;
@@ -202,10 +204,11 @@ static void claim_poison(void) {
     for (unsigned i = 0; i < 3; i++) {
         fleet_trouble(i, TROUBLE_NONE, 0);
     }
-    fleet_submit(f, &(struct fleet_job){
-                        .case_name = MUL, .job_id = "j", .generation = 2}); /* may be sent again */
-    AUTO(message_free) result_message *again = fleet_result(f, "j", 2);
-    fleet_check_proved(again, MUL, 1);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL,
+                                             .job_id = "j",
+                                             .generation = 2}); /* may be sent again */
+    AUTO(message_free) result_message *again = job_result(&f->user, "j", 2);
+    check_proved(again, MUL, 1);
     message_done(&m);
     subscription_close(&dead);
     fleet_free(&f);
@@ -222,12 +225,12 @@ static bool lane_is_lost(void *lane) {
 static void claim_fenced(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_DEVICE, 1000);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    fleet_wait_until(lane_is_fenced, f->lanes[0].lane, "the lane is fenced");
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    wait_until(lane_is_fenced, f->lanes[0].lane, "the lane is fenced");
     CHECK_EQ(3, lane_counts_of(f->lanes[0].lane).strikes);
     fleet_start_lane(f, 1);
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
-    fleet_check_proved(r, MUL, 1);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    check_proved(r, MUL, 1);
     CHECK_EQ(4, r->partitions[0]->attempts);
     prove_one(f, "after", MUL);
     CHECK_EQ(3, fleet_device_runs(0));
@@ -237,12 +240,12 @@ static void claim_fenced(void) {
 static void claim_device_lost(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_DEVICE_LOST, 1);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    fleet_wait_until(lane_is_lost, f->lanes[0].lane, "the lane says that its device is lost");
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    wait_until(lane_is_lost, f->lanes[0].lane, "the lane says that its device is lost");
     fleet_stop_lane(f, 0); /* as its process would end, and be started again */
     fleet_start_lane(f, 0);
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
-    fleet_check_proved(r, MUL, 1);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    check_proved(r, MUL, 1);
     fleet_free(&f);
 }
 
@@ -263,7 +266,7 @@ static void claim_wrong_sum(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_WRONG_SUM, 1);
     prove_one(f, "j", MUL); /* the wrong proof did not leave; the second try was sound */
-    struct record_slot slot = fleet_record(f, "j", JOB_DONE);
+    struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
     CHECK_EQ(1, slot.record.parts[0].tries_count);
     CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
     CHECK_EQ(1, lane_counts_of(f->lanes[0].lane).strikes);
@@ -281,19 +284,19 @@ static void cut_lane(struct fleet *f, unsigned idx, bool cut) {
 static void claim_silent_lane(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    struct record_slot slot = fleet_record(f, "j", JOB_RUNNING);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = job_record(&f->user, "j", JOB_RUNNING);
     uint64_t epoch = slot.record.parts[0].epoch;
     record_slot_done(&slot);
     cut_lane(f, 0, true);
     fleet_start_lane(f, 1);
     uint64_t start_ns = clock_ns();
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK(clock_ns() - start_ns < 5 * SECOND); /* silence limit 1.5 s here */
-    fleet_check_proved(r, MUL, 1);
+    check_proved(r, MUL, 1);
     CHECK_EQ(1, r->partitions[0]->gpu);
     CHECK(r->partitions[0]->epoch > epoch);
-    slot = fleet_record(f, "j", JOB_DONE);
+    slot = job_record(&f->user, "j", JOB_DONE);
     CHECK_EQ(1, record_part_counts(&slot.record.parts[0]).deaths);
     CHECK_EQ(
         0,
@@ -303,7 +306,7 @@ static void claim_silent_lane(void) {
                   0); /* it comes back, ends its proof, and loses the race for good */
     cut_lane(f, 0, false);
     clock_sleep_ns(SECOND);
-    AUTO(message_free) result_message *still = fleet_result(f, "j", 1);
+    AUTO(message_free) result_message *still = job_result(&f->user, "j", 1);
     CHECK_EQ(1, still->partitions[0]->gpu);
     fleet_free(&f);
 }
@@ -319,15 +322,14 @@ static void claim_stuck_device(void) {
     for (int i = 0; i < 4; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
     }
-    fleet_wait_until(lane_is_stalled, f->lanes[0].lane,
-                     "the lane notices that its prover is stuck");
+    wait_until(lane_is_stalled, f->lanes[0].lane, "the lane notices that its prover is stuck");
     for (int i = 0; i < 4; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
-        fleet_check_proved(r, MUL, 1);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, MUL, 1);
         CHECK_EQ(1, r->partitions[0]->gpu);
     }
     fleet_free(&f);
@@ -335,30 +337,30 @@ static void claim_stuck_device(void) {
 
 static void claim_cancel_queued(void) {
     struct fleet *f = fleet_new(0);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    struct record_slot slot = fleet_record(f, "j", JOB_QUEUED);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = job_record(&f->user, "j", JOB_QUEUED);
     record_slot_done(&slot);
-    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j"));
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j"));
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
-    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j")); /* again: the same answer */
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .generation = 2});
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j")); /* again: the same answer */
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j", .generation = 2});
     fleet_start_lane(f, 0);
-    AUTO(message_free) result_message *again = fleet_result(f, "j", 2);
-    fleet_check_proved(again, MUL, 1);
-    CHECK_EQ(JOB_DONE, fleet_cancel(f, "j")); /* success is final */
+    AUTO(message_free) result_message *again = job_result(&f->user, "j", 2);
+    check_proved(again, MUL, 1);
+    CHECK_EQ(JOB_DONE, cancel_job(&f->user, "j")); /* success is final */
     fleet_free(&f);
 }
 
 static void claim_cancel_running(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j"});
-    struct record_slot slot = fleet_record(f, "j", JOB_RUNNING);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = job_record(&f->user, "j", JOB_RUNNING);
     record_slot_done(&slot);
     uint64_t start_ns = clock_ns();
-    CHECK_EQ(JOB_CANCELLED, fleet_cancel(f, "j"));
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j"));
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
     fleet_trouble(0, TROUBLE_NONE, 0);
     prove_one(f, "next", MUL); /* the device is free again */
@@ -369,10 +371,10 @@ static void claim_cancel_running(void) {
 
 static void claim_deadline(void) {
     struct fleet *f = fleet_new(0);
-    fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = "j", .deadline_ms = 300});
-    AUTO(message_free) result_message *r = fleet_result(f, "j", 1);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j", .deadline_ms = 300});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_EXPIRED, r->status);
-    struct record_slot slot = fleet_record(f, "j", JOB_EXPIRED);
+    struct record_slot slot = job_record(&f->user, "j", JOB_EXPIRED);
     record_slot_done(&slot);
     fleet_free(&f);
 }
@@ -383,21 +385,21 @@ static void claim_drain(void) {
     for (int i = 0; i < 4; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
     }
-    struct record_slot slot = fleet_record(f, "j0", JOB_RUNNING);
+    struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
     lane_drain(f->lanes[0].lane, 100 * SECOND); /* with time to finish what runs */
     fleet_start_lane(f, 1);
     for (int i = 3; i > 0; i--) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
-        fleet_check_proved(r, MUL, 1);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, MUL, 1);
     }
     fleet_trouble(0, TROUBLE_NONE, 0);
-    AUTO(message_free) result_message *r = fleet_result(f, "j0", 1);
-    fleet_check_proved(r, MUL, 1);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j0", 1);
+    check_proved(r, MUL, 1);
     CHECK_EQ(0, r->partitions[0]->gpu);
     fleet_free(&f);
 }
@@ -408,11 +410,11 @@ static void claim_coordinator_restart(void) {
     for (int i = 0; i < 10; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        fleet_submit(f, &(struct fleet_job){.case_name = MUL,
-                                            .job_id = job_id,
-                                            .parts_count = 1 + (uint32_t)i % 2});
+        submit_job(&f->user, &(struct job_order){.case_name = MUL,
+                                                 .job_id = job_id,
+                                                 .parts_count = 1 + (uint32_t)i % 2});
     }
-    struct record_slot slot = fleet_record(f, "j0", JOB_RUNNING);
+    struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
     fleet_stop_coordinator(f);
     fleet_start_coordinator(f);
@@ -420,8 +422,8 @@ static void claim_coordinator_restart(void) {
     for (int i = 0; i < 10; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
-        fleet_check_proved(r, MUL, 1 + (uint32_t)i % 2);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, MUL, 1 + (uint32_t)i % 2);
     }
     fleet_free(&f);
 }
@@ -431,7 +433,7 @@ static void claim_broker_restart(void) {
     for (int i = 0; i < 20; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        fleet_submit(f, &(struct fleet_job){.case_name = MUL, .job_id = job_id});
+        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
         if (i == 10) {
             loopback_restart(f->broker);
         }
@@ -439,8 +441,8 @@ static void claim_broker_restart(void) {
     for (int i = 0; i < 20; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = fleet_result(f, job_id, 1);
-        fleet_check_proved(r, MUL, 1);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, MUL, 1);
     }
     fleet_free(&f);
 }
@@ -449,10 +451,11 @@ static void claim_unreadable_job(void) {
     struct fleet *f = fleet_new(1);
     struct publish_ack ack;
     uint8_t digest[SHA256_BYTES] = {1};
-    struct subject subject = subject_job(&f->space, 1, digest, (struct job_name){"acme", "junk"});
-    CHECK_OK(
-        transport_publish(&ack, f->user, subject.text, bytes_of("\xff\xff not a job", 12), NULL));
-    AUTO(message_free) result_message *r = fleet_result(f, "junk", 1);
+    struct subject subject =
+        subject_job(&f->user.space, 1, digest, (struct job_name){"acme", "junk"});
+    CHECK_OK(transport_publish(&ack, f->user.link, subject.text, bytes_of("\xff\xff not a job", 12),
+                               NULL));
+    AUTO(message_free) result_message *r = job_result(&f->user, "junk", 1);
     check_failed(r, "E_FORMAT", "");
     prove_one(f, "after", MUL);
     fleet_free(&f);

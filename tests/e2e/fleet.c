@@ -1,0 +1,358 @@
+/* The fleet as processes, with a real nats-server, and with things being killed. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "tests/e2e/host.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static const char *const mixed[] = {"bn128/mul", "bls12381/mul-contrib", "bn128/unused",
+                                    "bls12381/min", "bn128/nopub"};
+
+static void submit_many(struct host *h, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%u", i);
+        submit_job(&h->user, &(struct job_order){.case_name = mixed[i % COUNT_OF(mixed)],
+                                                 .job_id = job_id,
+                                                 .priority = i % 4,
+                                                 .body_as_object = i % 7 == 0});
+    }
+}
+
+/* Every job has its result, it verifies, and there is no other. */
+static void check_many(struct host *h, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%u", i);
+        AUTO(message_free) result_message *r = job_result(&h->user, job_id, 1);
+        check_proved(r, mixed[i % COUNT_OF(mixed)], 1);
+    }
+    CHECK_EQ(count, host_stream_count(h, "DONE"));
+}
+
+static bool intake_is_empty(void *ctx) {
+    return host_stream_count(ctx, "JOBS") == 0 && host_stream_count(ctx, "LANES") == 0;
+}
+
+static void claim_two_hundred_jobs(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    submit_many(&h, 200);
+    check_many(&h, 200);
+    wait_until(intake_is_empty, &h, "everything is acknowledged");
+    host_stop(&h);
+}
+
+static void claim_killed_lane(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    host_wait_for_lanes(&h, 2);
+    submit_many(&h, 100);
+    pid_t pid = host_lane_pid(&h, 0, 1);
+    kill(pid, SIGKILL);
+    uint64_t start_ns = clock_ns();
+    check_many(&h, 100);
+    CHECK(clock_ns() - start_ns < 20 * SECOND);
+    host_wait_for_lanes(&h, 2); /* the supervisor has started it again */
+    for (int n = 0; n < 1000 && host_lane_pid(&h, 0, 1) == pid; n++) {
+        clock_sleep_ns(SECOND / 100);
+    }
+    CHECK(host_lane_pid(&h, 0, 1) != pid);
+    host_stop(&h);
+}
+
+static void claim_two_nodes(void) {
+    struct host h;
+    struct ran ran;
+    bool worked[2] = {false, false};
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_start_node(&h, 1, 1, NULL);
+    host_wait_for_lanes(&h, 2);
+    host_run(&ran, &h, "key push @bn128/chain200/circuit.zkey --allow-insecure-keys");
+    CHECK_EQ(0, ran.exit_code);
+    CHECK_HAS(ran.out, "stored");
+    host_run(&ran, &h, "key push @bn128/chain200/circuit.zkey --allow-insecure-keys");
+    CHECK_HAS(ran.out, "was there already");
+    for (int i = 0; i < 12; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit_job(&h.user, &(struct job_order){.case_name = "bn128/chain200",
+                                                .job_id = job_id,
+                                                .key_unregistered = true,
+                                                .parts_count = 6});
+    }
+    for (int i = 0; i < 12; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = job_result(&h.user, job_id, 1);
+        check_proved(r, "bn128/chain200", 6);
+        for (size_t k = 0; k < 6; k++) {
+            worked[r->partitions[k]->node[1] - '0'] = true;
+        }
+    }
+    CHECK(worked[0] && worked[1]);
+    host_stop(&h);
+}
+
+static void claim_commands(void) {
+    static const char submit[] =
+        "submit @bn128/mul/circuit.zkey --allow-insecure-keys --tenant acme";
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_run(&ran, &h,
+             "%s @bn128/mul/witness.wtns @bn128/mul/witness.wtns @bn128/mul/witness.wtns --wait "
+             "--job three --out %%/out",
+             submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_HAS(ran.out, "three\n");
+    CHECK_HAS(ran.out, "3 proofs");
+    for (int i = 0; i < 3; i++) {
+        host_run(&ran, &h,
+                 "verify @bn128/mul/verification_key.json %%/out/public_%d.json "
+                 "%%/out/proof_%d.json --allow-insecure-keys",
+                 i, i);
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    }
+    host_run(&ran, &h, "status three --tenant acme --json");
+    CHECK_HAS(ran.out, "\"state\": \"done\"");
+    host_run(&ran, &h, "fetch three --tenant acme --out %%/again");
+    CHECK_EQ(0, ran.exit_code);
+    host_run(&ran, &h, "list --tenant acme");
+    CHECK_HAS(ran.out, "three");
+    host_run(&ran, &h, "status nobody --tenant acme");
+    CHECK_EQ(2, ran.exit_code);
+    host_run(&ran, &h, "fetch three"); /* another tenant's */
+    CHECK_EQ(2, ran.exit_code);
+    host_stop(&h);
+}
+
+static void claim_repeats_and_refusals(void) {
+    static const char submit[] = "submit @bn128/mul/circuit.zkey --allow-insecure-keys --wait";
+    struct host h;
+    struct ran first, ran;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_run(&first, &h, "%s @bn128/mul/witness.wtns --job one --out %%/a", submit);
+    CHECK_MSG(first.exit_code == 0, "%s", first.out);
+    host_run(&ran, &h, "%s @bn128/mul/witness.wtns --job one --out %%/b", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_EQ(1, host_stream_count(&h, "DONE"));
+    char path[600], a[4096] = "", b[4096] = "";
+    snprintf(path, sizeof path, "%s/a/proof.json", h.dir);
+    FILE *file = fopen(path, "re");
+    CHECK(file && fread(a, 1, sizeof a - 1, file) > 0);
+    fclose(file);
+    snprintf(path, sizeof path, "%s/b/proof.json", h.dir);
+    file = fopen(path, "re");
+    CHECK(file && fread(b, 1, sizeof b - 1, file) > 0);
+    fclose(file);
+    CHECK_STR(a, b); /* the first result, not a second proof */
+    host_run(&ran, &h,
+             "submit @bls12381/mul/circuit.zkey @bls12381/mul/witness.wtns --allow-insecure-keys "
+             "--job one");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "taken by other work");
+    host_run(&ran, &h, "%s @bn128/bad/unsatisfied.wtns --job unsat", submit);
+    CHECK_EQ(1, ran.exit_code);
+    CHECK_HAS(ran.out, "does not satisfy");
+    host_run(&ran, &h, "%s @bn128/bad/noncanonical.wtns --job bad", submit);
+    CHECK_EQ(2, ran.exit_code);
+    host_run(
+        &ran, &h,
+        "submit @bn128/bad/truncated.zkey @bn128/mul/witness.wtns --wait --allow-insecure-keys");
+    CHECK_EQ(2, ran.exit_code);
+    host_run(
+        &ran, &h,
+        "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --wait"); /* the key is insecure on purpose */
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "--allow-insecure-keys");
+    host_stop(&h);
+}
+
+static void claim_no_server(void) {
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    check_server_kill(&h.server);
+    host_run(&ran, &h, "status one");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "BELLOWS_SERVER");
+    check_server_up(&h.server, false);
+    host_stop(&h);
+}
+
+static void claim_killed_coordinator(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    host_wait_for_lanes(&h, 2);
+    submit_many(&h, 60);
+    host_kill_coordinator(&h);
+    host_start_coordinator(&h);
+    check_many(&h, 60);
+    host_stop(&h);
+}
+
+static bool all_queued(void *ctx) {
+    return host_stream_count(ctx, "JOBS") == 0;
+}
+
+static void claim_restarted_server(void) {
+    struct host h;
+    host_start(&h);
+    submit_many(&h, 100);
+    wait_until(all_queued, &h, "all jobs are taken in");
+    check_server_kill(&h.server);
+    clock_sleep_ns(SECOND);
+    check_server_up(&h.server, false);
+    host_start_node(&h, 0, 2, NULL);
+    transport_close(&h.user.link);
+    struct transport_options options = {.url = h.server.url, .open_wait_ns = 10 * SECOND};
+    CHECK_OK(transport_open(&h.user.link, &options));
+    check_many(&h, 100);
+    host_stop(&h);
+}
+
+static void claim_server_restarts_while_working(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    host_wait_for_lanes(&h, 2);
+    submit_many(&h, 60);
+    check_server_kill(&h.server);
+    clock_sleep_ns(SECOND / 2);
+    check_server_up(&h.server, false);
+    transport_close(&h.user.link);
+    struct transport_options options = {.url = h.server.url, .open_wait_ns = 10 * SECOND};
+    CHECK_OK(transport_open(&h.user.link, &options));
+    check_many(&h, 60);
+    host_stop(&h);
+}
+
+static void claim_cancel(void) {
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    host_run(
+        &ran, &h,
+        "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --allow-insecure-keys --job c");
+    CHECK_EQ(0, ran.exit_code);
+    host_run(&ran, &h, "cancel c --reason enough");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    host_run(&ran, &h, "wait c");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "enough");
+    host_start_node(&h, 0, 1, NULL);
+    host_run(&ran, &h,
+             "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --allow-insecure-keys --job c "
+             "--wait --out %%/c");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out); /* a cancelled job may be sent again */
+    host_run(&ran, &h, "cancel c");
+    CHECK_EQ(2, ran.exit_code); /* success is final */
+    host_run(&ran, &h, "cancel nobody");
+    CHECK_EQ(2, ran.exit_code);
+    host_run(&ran, &h,
+             "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --allow-insecure-keys --job "
+             "late --wait --out %%/c --deadline 1ms");
+    CHECK_EQ(4, ran.exit_code);
+    host_stop(&h);
+}
+
+static void claim_drain(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    submit_many(&h, 80);
+    uint64_t start_ns = clock_ns();
+    CHECK_EQ(0, host_drain_node(&h, 0));
+    CHECK(clock_ns() - start_ns < 5 * SECOND);
+    host_start_node(&h, 1, 1, NULL);
+    check_many(&h, 80);
+    host_stop(&h);
+}
+
+static void claim_one_node_of_a_name(void) {
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    host_run(&ran, &h, "node --name w0 --backend cpu --server %s", h.server.url);
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "runs already");
+    child_signal(&h.nodes[0], SIGKILL); /* leaves its lock file behind */
+    child_stop(&h.nodes[0], SECOND);
+    host_start_node(&h, 0, 1, NULL);
+    submit_many(&h, 3);
+    check_many(&h, 3);
+    host_stop(&h);
+}
+
+static bool nothing_left(void *dir) {
+    return processes_with(dir) == 0;
+}
+
+static void claim_dev(void) {
+    struct host h;
+    struct ran ran;
+    char dir[400];
+    host_start(&h); /* for its folder */
+    snprintf(dir, sizeof dir, "%s/dev", h.dir);
+    host_run(&ran, &h, "dev --dir %s --run exit\t7", dir);
+    CHECK_MSG(ran.exit_code == 7, "%s", ran.out); /* the command's own exit code */
+    CHECK_EQ(0, processes_with(dir));
+    struct child dev;
+    char url[500], out[500], dir_arg[500];
+    const char *build = getenv("BELLOWS_BUILD");
+    char program[512];
+    snprintf(program, sizeof program, "%s/bellows", build ? build : "build");
+    snprintf(dir_arg, sizeof dir_arg, "--dir=%s", dir);
+    snprintf(out, sizeof out, "%s/dev.out", h.dir);
+    snprintf(url, sizeof url, "%s/url", dir);
+    const char *argv[] = {program, "dev", dir_arg, NULL};
+    CHECK_OK(child_start(&dev, &(struct child_options){.argv = argv, .log_path = out}));
+    for (int n = 0; n < 1500 && access(url, R_OK) != 0; n++) {
+        clock_sleep_ns(SECOND / 50);
+    }
+    CHECK_EQ(0, access(url, R_OK));
+    CHECK(processes_with(dir) >= 2);
+    child_signal(&dev, SIGKILL); /* even then nobody stays behind */
+    child_stop(&dev, SECOND);
+    wait_until(nothing_left, dir, "nothing of the fleet is left");
+    host_stop(&h);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"200 small jobs on both curves: every result exactly once, and it verifies",
+         claim_two_hundred_jobs},
+        {"a lane killed -9 in the middle: every result exactly once", claim_killed_lane},
+        {"two nodes that share nothing but the fleet prove under one key", claim_two_nodes},
+        {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
+        {"repeats get the first result; other work, bad keys and bad witnesses are refused",
+         claim_repeats_and_refusals},
+        {"without a server a command says so and exits with 4", claim_no_server},
+        {"a coordinator killed -9 and started again: every result exactly once",
+         claim_killed_coordinator},
+        {"a server killed with 100 queued jobs: every result exactly once", claim_restarted_server},
+        {"a server killed while lanes work: every result exactly once",
+         claim_server_restarts_while_working},
+        {"cancel and deadline from the command line", claim_cancel},
+        {"SIGTERM drains a node, another one goes on", claim_drain},
+        {"one node of a name, and a stale lock is no obstacle", claim_one_node_of_a_name},
+        {"dev starts and stops without leftovers, even when killed", claim_dev},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}

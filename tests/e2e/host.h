@@ -1,0 +1,49 @@
+/* A machine with a fleet on it, as an operator would start it: a real nats-server, and the program itself as coordinator, nodes and
+ * commands, each a process of its own.
+ *
+ * Everything lies in one folder and dies with the test.
+ *
+ * Threads  the claim's.
+ */
+#pragma once
+#include "node/daemon/child.h"
+#include "tests/check/server.h"
+#include "tests/unit/daemon/submitter.h"
+
+enum { HOST_NODES_MAX = 2 };
+
+struct host {
+    struct check_server server;
+    struct child coordinator;
+    struct child nodes[HOST_NODES_MAX];
+    struct submitter user;
+    char dir[256];
+    unsigned commands; /* run so far */
+};
+
+/* The server and a coordinator. */
+void host_start(struct host *h);
+/* Ends everything, removes the folder. */
+void host_stop(struct host *h);
+void host_start_coordinator(struct host *h);
+void host_kill_coordinator(struct host *h); /* kill -9 */
+/* Node "w<idx>" with so many lanes, a cache of its own, and more options (NULL: none). */
+void host_start_node(struct host *h, unsigned idx, unsigned lanes_count, const char *option);
+/* SIGTERM; its exit code, at most 30 s later. */
+int host_drain_node(struct host *h, unsigned idx);
+void host_wait_for_lanes(struct host *h, unsigned lanes_count);
+/* The process of a lane, as its directory entry says. */
+pid_t host_lane_pid(struct host *h, unsigned node_idx, unsigned gpu);
+/* Messages in the fleet's stream with this tail: "DONE". */
+uint64_t host_stream_count(struct host *h, const char *tail);
+
+/* What a command printed and how it ended. */
+struct ran {
+    int exit_code;
+    char out[16384]; /* standard output and error */
+};
+/* `bellows WORDS…`, the words separated by spaces; "@" at the front of a word stands for the vectors' folder, "%" for the host's. */
+void host_run(struct ran *out, struct host *h, const char *words, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Processes whose command line holds `text`. */
+unsigned processes_with(const char *text);

@@ -1,0 +1,37 @@
+/* A submitter in a test: jobs from the corpus, their records and results. Tenant "acme".
+ *
+ * Threads  the claim's.
+ */
+#pragma once
+#include "node/job/result.h"
+#include "tests/check/check.h"
+
+struct submitter {
+    struct transport *link;
+    struct subject_space space;
+};
+
+/* A case of the corpus: "bn128/mul". */
+struct job_order {
+    const char *case_name;
+    const char
+        *witness; /* another file than the case's witness.wtns, below the curve's folder; NULL */
+    const char *job_id;
+    uint32_t parts_count; /* 0: 1 */
+    uint64_t generation;  /* 0: 1 */
+    uint32_t priority;
+    uint64_t deadline_ms; /* from now; 0: none */
+    const char *reply_subject;
+    bool body_as_object, key_unregistered;
+    uint32_t lie_values_count; /* != 0: what the descriptor claims */
+};
+void submit_job(const struct submitter *s, const struct job_order *job);
+/* The result, which must come within ten seconds; message_free. */
+result_message *job_result(const struct submitter *s, const char *job_id, uint64_t generation);
+/* Status OK, so many proofs, each verified with the key's verifying key. */
+void check_proved(const result_message *result, const char *case_name, uint32_t parts_count);
+enum job_state cancel_job(const struct submitter *s, const char *job_id);
+/* The record as it stands; waits up to five seconds for the state. record_slot_done. */
+struct record_slot job_record(const struct submitter *s, const char *job_id, enum job_state state);
+/* Waits up to ten seconds. */
+void wait_until(bool (*holds)(void *ctx), void *ctx, const char *what);
