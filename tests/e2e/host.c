@@ -212,11 +212,13 @@ void host_run(struct ran *out, struct host *h, const char *format, ...) {
 
 unsigned processes_with(const char *text) {
     unsigned found = 0;
+    char own[24];
+    snprintf(own, sizeof own, "%ld", (long)getpid());
     DIR *proc = opendir("/proc");
     CHECK(proc);
     for (struct dirent *e; (e = readdir(proc)) != NULL;) {
         char path[300], line[4096];
-        if (!isdigit((unsigned char)e->d_name[0]) || atol(e->d_name) == (long)getpid()) {
+        if (!isdigit((unsigned char)e->d_name[0]) || !strcmp(e->d_name, own)) {
             continue;
         }
         snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
