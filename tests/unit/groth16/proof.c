@@ -177,6 +177,14 @@ static void claim_point_shapes(void) {
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
     p.b = "[[\"1\",\"2\"],[\"3\",\"4\"]]";
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
+    static const char *const thirds[] = {"\"2\",\"0\"", "\"1\",\"1\"", "\"0\",\"1\""};
+    for (size_t i = 0; i < COUNT_OF(thirds); i++) {
+        char other[1024]; /* a sound point but for its third coordinate */
+        snprintf(other, sizeof other, "[[\"%s\",\"%s\"],[\"%s\",\"%s\"],[%s]]", store[2], store[3],
+                 store[4], store[5], thirds[i]);
+        p.b = other;
+        refused(E_FORMAT, proof.curve, joined(&p), "third coordinate");
+    }
     p.b = "[[\"1\",\"2\"],[\"3\",\"4\"],[\"1\",\"0\"],[\"1\",\"0\"]]";
     refused(E_FORMAT, proof.curve, joined(&p), "pi_b");
     p.b = "[[\"1\",\"2\",\"3\"],[\"3\",\"4\"],[\"1\",\"0\"]]";

@@ -308,6 +308,7 @@ static void claim_blinding(void) {
             struct prove_result result = {0};
             CHECK_OK(blinding_random(&blinding, c.curve));
             CHECK(!scalar_is_zero(&blinding.r) && !scalar_is_zero(&blinding.s));
+            CHECK(scalar_is_valid(c.curve, &blinding.r) && scalar_is_valid(c.curve, &blinding.s));
             CHECK(memcmp(&blinding.r, &blinding.s, sizeof blinding.r) != 0);
             CHECK_OK(seat_prove(&result, &s, o.key, &o.witness, &blinding));
             proofs[run] = result.proof;
