@@ -132,7 +132,7 @@ static inline bool fp2_is_larger(const fp2 *y) {
 }
 
 /* A square root; false, and *out untouched, if there is none. With n² = a0² + a1², c0² is (a0 + n)/2 or (a0 - n)/2
- * and c1 = a1/(2 c0). Adj, Rodríguez-Henríquez, "Square root computation over even extension fields", algorithm 8. */
+ * and c1 = a1/(2 c0). Adj, Rodríguez-Henríquez, "Square root computation over even extension fields", the complex method. */
 static inline bool fp2_sqrt(fp2 *out, const fp2 *a) {
     fp2 root = fp2_zero, square;
     fp norm, t;
