@@ -6,18 +6,17 @@
  */
 #include "node/base/clock.h"
 #include "node/base/mem.h"
-#include "node/base/version.h"
 #include "node/cli/backend_args.h"
+#include "node/cli/bench.h"
 #include "node/cli/commands.h"
 #include "node/cli/screen.h"
 #include "node/groth16/prove.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
-enum { RUNS_MAX = 1000, ROW_TOTAL = STEP_COUNT, ROWS = STEP_COUNT + 1 };
+enum { ROW_TOTAL = STEP_COUNT, ROWS = STEP_COUNT + 1 };
 
 struct bench {
     struct key *key;        /* owned (ref) */
@@ -86,26 +85,12 @@ static enum err bench_run(struct bench *b, uint64_t warmups) {
     return OK;
 }
 
-static int by_value(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void add_row(struct text *t, const char *name, uint64_t *ns, size_t runs) {
-    qsort(ns, runs, sizeof *ns, by_value);
-    uint64_t median = (ns[(runs - 1) / 2] + ns[runs / 2]) / 2;
-    text_addf(t, "\"%s\": {\"median\": %" PRIu64 ", \"least\": %" PRIu64 ", \"most\": %" PRIu64 "}",
-              name, median, ns[0], ns[runs - 1]);
-}
-
 static enum err print_line(struct bench *b, uint64_t warmups) {
     AUTO(text_free) struct text t = {0};
     const struct key_shape *shape = key_shape(b->key);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    text_addf(&t, "{\"bench\": \"prove\", \"version\": \"%s\", \"commit\": \"%s\", \"device\": ",
-              BELLOWS_VERSION, BELLOWS_COMMIT);
-    text_add_json_string(&t, b->choice.why);
+    bench_begin(&t, "prove", b->choice.why);
     text_add(&t, ", \"key\": ");
     text_add_json_string(&t, key_path(b->key));
     text_addf(
@@ -116,12 +101,12 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
         key_curve(b->key)->snarkjs_name, shape->wires_count, shape->public_count,
         shape->domain_size, shape->terms_count[0] + shape->terms_count[1], warmups, b->runs,
         b->load_ns, (uint64_t)usage.ru_maxrss * 1024);
-    add_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
+    bench_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
     text_add(&t, ", \"steps_ns\": {");
     for (int step = 0; step < STEP_COUNT; step++) {
         text_add(&t, step ? ", " : "");
-        add_row(&t, prove_step_name((enum prove_step)step), b->ns + (size_t)step * b->runs,
-                b->runs);
+        bench_row(&t, prove_step_name((enum prove_step)step), b->ns + (size_t)step * b->runs,
+                  b->runs);
     }
     text_add(&t, "}}");
     TRY(text_done(&t));
@@ -145,24 +130,8 @@ static const struct positional positionals[] = {
     {0},
 };
 static const struct option options[] = {
-    OPTION_BACKEND,
-    OPTION_THREADS,
-    OPTION_CPU_TIER,
-    OPTION_DEVICE,
-    {.kind = OPTION_NUMBER,
-     .name = "runs",
-     .value = "N",
-     .fallback = "5",
-     .least = 1,
-     .most = RUNS_MAX,
-     .text = "Proofs that are timed."},
-    {.kind = OPTION_NUMBER,
-     .name = "warmups",
-     .value = "N",
-     .fallback = "1",
-     .most = RUNS_MAX,
-     .text = "Proofs before them that are not."},
-    OPTIONS_END,
+    OPTION_BACKEND, OPTION_THREADS, OPTION_CPU_TIER, OPTION_DEVICE,
+    OPTION_RUNS,    OPTION_WARMUPS, OPTIONS_END,
 };
 const struct command cmd_bench_prove = {
     .name = "bench prove",

@@ -25,6 +25,8 @@ static const struct command *const commands[] = {
     &cmd_key_export_vkey,
     &cmd_plan,
     &cmd_bench_prove,
+    &cmd_bench_msm,
+    &cmd_bench_ntt,
     /* The fleet. */
     &cmd_dev,
     &cmd_node,

@@ -227,6 +227,30 @@ static void claim_bench(void) {
     CHECK_EQ(0, scratch_files(&s));
 }
 
+static void claim_bench_ops(void) {
+    static const char *const lines[] = {
+        "bench msm --log2 8 --runs 3",
+        "bench msm --log2 8 --runs 3 --curve bls12381 --group g2 --scalars bits",
+        "bench msm --log2 8 --runs 3 --scalars equal --threads 1 --cpu-tier portable",
+        "bench ntt --log2 10 --runs 3",
+        "bench ntt --log2 1 --runs 1 --warmups 0 --curve bls12381 --cpu-tier portable",
+    };
+    AUTO(scratch_close) struct scratch s = {0};
+    scratch_open(&s);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        AUTO(json_free) cJSON *json = NULL;
+        const cJSON *row = NULL;
+        uint64_t median = 0;
+        struct run r;
+        run_program(&r, &s, NULL, "%s", lines[i]);
+        expect(&r, 0, "\"device\": \"cpu: ", "");
+        CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "bench"));
+        CHECK_OK(json_member(&row, json, "run_ns"));
+        CHECK_OK(json_number_member(&median, row, 1, 60000000000u, "median"));
+        run_free(&r);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"the front door knows its commands, options and their nearest names", claim_front_door},
@@ -237,6 +261,7 @@ int main(int argc, char **argv) {
         {"key check passes sound keys and names the section of a bad point", claim_check},
         {"plan answers as a table and as JSON", claim_plan},
         {"bench prove prints median and spread of each step", claim_bench},
+        {"bench msm and ntt time the operations of each curve", claim_bench_ops},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
