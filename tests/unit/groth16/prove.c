@@ -451,6 +451,35 @@ static void claim_cancelled(void) {
     close_contenders(contenders, count);
 }
 
+/* The operations up to STEP_MSM_H see their own step; a cancel flag set in one of them stops the job before the next. */
+static void claim_steps(void) {
+    struct oracle_case c = oracle_case_named("bn128", "base");
+    struct opened o;
+    struct oracle oracle;
+    struct backend *backend = NULL;
+    struct seat s;
+    opened_open(&o, &c);
+    oracle_read(&oracle, &c);
+    CHECK_OK(reference_backend_open(&backend));
+    seat_open(&s, backend, o.key);
+    for (int cancel_in = -1; cancel_in <= STEP_MSM_H; cancel_in++) {
+        struct prove_result result = {0};
+        reference_cancel_in(backend, cancel_in);
+        s.watch.cancel = 0;
+        enum err code = seat_prove(&result, &s, o.key, &o.witness, &oracle.blinding);
+        CHECK_EQ(cancel_in < 0 ? OK : E_CANCELLED, code);
+        struct reference_trace trace = reference_trace(backend);
+        CHECK_EQ(cancel_in < 0 ? STEP_MSM_H + 1 : cancel_in + 1, trace.count);
+        for (unsigned i = 0; i < trace.count; i++) {
+            CHECK_EQ((int)i, trace.steps[i]);
+        }
+        prove_result_done(&result);
+    }
+    seat_close(&s);
+    backend_close(&backend);
+    opened_close(&o);
+}
+
 static void claim_misfits(void) {
     struct oracle_case bn = oracle_case_named("bn128", "base");
     struct oracle_case bls = oracle_case_named("bls12381", "base");
@@ -700,6 +729,7 @@ int main(int argc, char **argv) {
          claim_wrong_machine},
         {"the digest of the sums depends on salt and every sum", claim_digest},
         {"a cancelled job ends, and the next one is sound", claim_cancelled},
+        {"each step is announced, and a job can be cancelled in each", claim_steps},
         {"a witness of another curve or count is refused before the work", claim_misfits},
         {"jobs of several keys and curves in turn do not mix", claim_interleaved},
         {"circuits of 2^k - 1, 2^k and 2^k + 1 rows are proved", claim_chain_sizes},

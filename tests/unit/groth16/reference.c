@@ -14,6 +14,8 @@ struct reference {
     int broken_sum;
     unsigned broken_times, runs;
     bool answers;
+    struct reference_trace trace;
+    int cancel_in;
     struct sums answer;
 };
 struct backend_key {
@@ -23,6 +25,7 @@ struct backend_key {
 struct backend_slot {
     struct backend_key *key;         /* lent */
     const struct witness *witness;   /* lent during a job */
+    struct job_watch *watch;         /* lent during a job */
     struct scalar *a, *b, *h, *work; /* owned: domain_size each; work: wires_count */
     struct sums sums;
 };
@@ -210,10 +213,21 @@ static enum err slot_open(struct backend_slot **out, struct backend_key *key) {
     return OK;
 }
 
+static void note(struct backend_slot *s, int step) {
+    struct reference *r = s->key->owner;
+    ASSERT(r->trace.count < STEP_COUNT);
+    r->trace.steps[r->trace.count++] = s->watch->step;
+    if (step == r->cancel_in) {
+        s->watch->cancel = 1;
+    }
+}
+
 static enum err take_witness(struct backend_slot *s, const struct witness *w,
                              struct job_watch *watch) {
-    (void)watch;
+    s->watch = watch;
     s->witness = w;
+    s->key->owner->trace.count = 0;
+    note(s, STEP_WITNESS);
     for (uint64_t i = 0; i < w->count; i++) {
         witness_get(&s->work[i], w, i);
     }
@@ -221,6 +235,7 @@ static enum err take_witness(struct backend_slot *s, const struct witness *w,
 }
 
 static enum err evaluate(struct backend_slot *s) {
+    note(s, STEP_EVALUATE);
     if (s->key->owner->answers) {
         return OK;
     }
@@ -245,6 +260,7 @@ static enum err evaluate(struct backend_slot *s) {
 }
 
 static enum err quotient(struct backend_slot *s) {
+    note(s, STEP_QUOTIENT);
     if (s->key->owner->answers) {
         return OK;
     }
@@ -254,6 +270,7 @@ static enum err quotient(struct backend_slot *s) {
 }
 
 static enum err msm(struct backend_slot *s, enum key_points which) {
+    note(s, STEP_MSM_A + (int)which);
     const struct curve *c = curve_of(s);
     const struct key_shape *shape = key_shape(s->key->key);
     if (s->key->owner->answers) {
@@ -341,6 +358,7 @@ enum err reference_backend_open(struct backend **out) {
     struct reference *r = NULL;
     TRY(mem_new(&r, 1, sizeof *r));
     r->base.ops = &ops;
+    r->cancel_in = -1;
     snprintf(r->base.device_name, sizeof r->base.device_name, "reference");
     *out = &r->base;
     return OK;
@@ -356,6 +374,14 @@ void reference_answer(struct backend *b, const struct sums *sums) {
     struct reference *r = (struct reference *)b;
     r->answers = true;
     r->answer = *sums;
+}
+
+struct reference_trace reference_trace(const struct backend *b) {
+    return ((const struct reference *)b)->trace;
+}
+
+void reference_cancel_in(struct backend *b, int step) {
+    ((struct reference *)b)->cancel_in = step;
 }
 
 unsigned reference_runs(const struct backend *b) {

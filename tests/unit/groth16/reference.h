@@ -17,6 +17,14 @@ FALLIBLE reference_backend_open(struct backend **out);
 void reference_break(struct backend *b, int which_sum, unsigned times);
 /* From now on every job has these sums, whatever the key; the operations before do nothing. */
 void reference_answer(struct backend *b, const struct sums *sums);
+/* The step that each operation of the last job found in its watch, in the order of the operations. */
+struct reference_trace {
+    int steps[STEP_COUNT];
+    unsigned count;
+};
+struct reference_trace reference_trace(const struct backend *b);
+/* The operation of this step sets the next job's cancel flag; -1: none does. */
+void reference_cancel_in(struct backend *b, int step);
 /* How many times `sums` ran. */
 unsigned reference_runs(const struct backend *b);
 
