@@ -15,8 +15,8 @@
 static void term_add(const struct matrix *m, const uint8_t *term, size_t from, size_t to) {
     uint32_t head[3]; /* matrix, row, wire */
     memcpy(head, term, sizeof head);
-    if (head[1] < from || head[1] >= to) {
-        return;
+    if (head[1] < from || head[1] >= to || head[0] > 1 || head[2] >= m->wires_count) {
+        return; /* the latter two were checked at opening, but the file may have changed since */
     }
     fr value, scalar, product;
     memcpy(&scalar, m->witness + (size_t)SCALAR_BYTES * head[2], sizeof scalar);

@@ -128,6 +128,11 @@ unsigned msm_window_bits(uint64_t nonzero, uint64_t wide, unsigned scalar_bits) 
     return best;
 }
 
+double msm_additions(uint64_t points_count, unsigned scalar_bits) {
+    unsigned bits = msm_window_bits(points_count, points_count, scalar_bits);
+    return windows_cost(points_count, points_count, bits, scalar_bits);
+}
+
 static unsigned bits_planned(const struct msm_shape *shape, unsigned scalar_bits,
                              struct msm_options options) {
     return options.window_bits

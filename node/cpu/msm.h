@@ -56,4 +56,6 @@ FALLIBLE msm_run(struct msm_item *items, const struct cpu_ops *ops, const struct
 
 /* The window for `wide` scalars of full size and `nonzero - wide` small ones. */
 unsigned msm_window_bits(uint64_t nonzero, uint64_t wide, unsigned scalar_bits);
+/* About how many additions a sum of full scalars takes. */
+double msm_additions(uint64_t points_count, unsigned scalar_bits);
 void msm_windows_of(struct msm_windows *out, unsigned bits, unsigned scalar_bits);

@@ -120,6 +120,7 @@ struct matrix {
     struct bytes terms; /* lent: KEY_TERM_BYTES each */
     size_t terms_count;
     const uint8_t *witness; /* lent: 32 bytes a wire */
+    uint32_t wires_count;
     const struct matrix_zone *zones;
     uint64_t *rows[2]; /* out: of A and B, domain_size fr each, Montgomery */
     size_t rows_count;
