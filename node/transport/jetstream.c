@@ -3,15 +3,6 @@
  * Why not the client's own calls: fetching a batch can hang or overrun, a second fetch after a time-out returns at once, KV
  * hides the error codes that tell "somebody was first" from "broken", and large publishes are copied. By hand every
  * status and code is seen, and the table of codes below is the one place that turns them into ours.
- *
- * Pulling one message: a request to …CONSUMER.MSG.NEXT… names an inbox and an expiry. What comes to the inbox is the
- * message (reply subject $JS.ACK.…), or a status:
- *
- *   100 heartbeat each second     404 nothing there (no wait)    408 expired     409 consumer deleted, server leaving
- *   503 nobody answers (from the server, when no stream has this consumer)
- *
- * Two missed heartbeats mean that the server has lost the request (it was killed): it is sent again. A message for an older
- * request of ours is taken like any other, so nothing delivered is ever dropped.
  */
 #include "node/transport/nats.h"
 
@@ -25,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { API_SUBJECT_BYTES = 640 };
 
 /* --- Answers --- */
 
@@ -118,8 +107,8 @@ static FALLIBLE api_ok(cJSON **answer, struct nats_transport *t, const char *sub
     return OK;
 }
 
-static void api_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
-                        const char *more) {
+void js_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
+                const char *more) {
     int len = snprintf(out, API_SUBJECT_BYTES, "$JS.API.%s.%s%s%s", verb, stream, more ? "." : "",
                        more ? more : "");
     ASSERT(len > 0 && len < API_SUBJECT_BYTES);
@@ -183,7 +172,7 @@ static bool same_subjects(const cJSON *found, const struct stream_config *c) {
 static FALLIBLE check_existing(struct nats_transport *t, const struct stream_config *c) {
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *info = NULL;
-    api_subject(subject, "STREAM.INFO", c->name, NULL);
+    js_subject(subject, "STREAM.INFO", c->name, NULL);
     TRY(api_ok(&info, t, subject, bytes_of(NULL, 0)));
     const cJSON *config = cJSON_GetObjectItemCaseSensitive(info, "config");
     const char *want = c->retention == STREAM_WORK_QUEUE ? "workqueue" : "limits";
@@ -207,7 +196,7 @@ FALLIBLE js_stream_ensure(struct transport *base, const struct stream_config *co
     int code;
     stream_json(&json, config);
     TRY(text_done(&json));
-    api_subject(subject, "STREAM.CREATE", config->name, NULL);
+    js_subject(subject, "STREAM.CREATE", config->name, NULL);
     TRY(api(&answer, &code, nats_of(base), subject, text_bytes(&json)));
     if (code == JS_STREAM_EXISTS) {
         return check_existing(nats_of(base), config);
@@ -222,7 +211,7 @@ FALLIBLE js_stream_delete(struct transport *base, const char *name) {
     AUTO(json_free) cJSON *answer = NULL;
     int code;
     const char *text;
-    api_subject(subject, "STREAM.DELETE", name, NULL);
+    js_subject(subject, "STREAM.DELETE", name, NULL);
     TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
     error_in(answer, &text);
     return code == 0 || code == JS_STREAM_NOT_FOUND ? OK : js_error(code, text, subject);
@@ -231,7 +220,7 @@ FALLIBLE js_stream_delete(struct transport *base, const char *name) {
 FALLIBLE js_stream_info(struct stream_info *out, struct transport *base, const char *name) {
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *answer = NULL;
-    api_subject(subject, "STREAM.INFO", name, NULL);
+    js_subject(subject, "STREAM.INFO", name, NULL);
     TRY(api_ok(&answer, nats_of(base), subject, bytes_of(NULL, 0)));
     const cJSON *state = cJSON_GetObjectItemCaseSensitive(answer, "state");
     *out = (struct stream_info){
@@ -249,7 +238,7 @@ FALLIBLE js_stream_purge(uint64_t *purged_count, struct transport *base, const c
     char subject[API_SUBJECT_BYTES];
     AUTO(text_free) struct text json = {0};
     AUTO(json_free) cJSON *answer = NULL;
-    api_subject(subject, "STREAM.PURGE", name, NULL);
+    js_subject(subject, "STREAM.PURGE", name, NULL);
     text_add(&json, "{");
     if (filter) {
         text_add(&json, "\"filter\":");
@@ -268,7 +257,7 @@ FALLIBLE js_stream_delete_message(bool *found, struct transport *base, const cha
     AUTO(json_free) cJSON *answer = NULL;
     int code;
     const char *text;
-    api_subject(subject, "STREAM.MSG.DELETE", name, NULL);
+    js_subject(subject, "STREAM.MSG.DELETE", name, NULL);
     snprintf(body, sizeof body, "{\"seq\":%" PRIu64 ",\"no_erase\":true}", sequence);
     TRY(api(&answer, &code, nats_of(base), subject, bytes_of(body, strlen(body))));
     error_in(answer, &text);
@@ -280,6 +269,14 @@ FALLIBLE js_stream_delete_message(bool *found, struct transport *base, const cha
     }
     *found = code == 0;
     return OK;
+}
+
+int js_status(natsMsg *msg) {
+    const char *status = nats_header(msg, "Status");
+    if (natsMsg_IsNoResponders(msg)) {
+        return 503;
+    }
+    return status ? (int)strtol(status, NULL, 10) : 0;
 }
 
 /* --- Reading by sequence or subject (direct get) --- */
@@ -322,7 +319,7 @@ static FALLIBLE direct_answer(struct message *out, bool *found, natsMsg *msg, co
         *found = true;
         return OK;
     }
-    int code = status ? atoi(status) : 0;
+    int code = js_status(msg);
     char text[128];
     const char *description = nats_header(msg, "Description");
     snprintf(text, sizeof text, "%s", description ? description : "no status");
@@ -334,7 +331,7 @@ static FALLIBLE direct_answer(struct message *out, bool *found, natsMsg *msg, co
 
 static FALLIBLE direct_request(char subject[API_SUBJECT_BYTES], struct text *json,
                                const char *stream, uint64_t sequence, const char *filter) {
-    api_subject(subject, "DIRECT.GET", stream, NULL);
+    js_subject(subject, "DIRECT.GET", stream, NULL);
     text_add(json, "{");
     if (sequence) {
         text_addf(json, "\"seq\":%" PRIu64 "%s", sequence, filter ? "," : "");
@@ -457,7 +454,7 @@ FALLIBLE js_consumer_ensure(struct transport *base, const struct consumer_config
               c->deliveries_max ? c->deliveries_max : -1,
               c->ack_pending_max ? c->ack_pending_max : 1000);
     TRY(text_done(&json));
-    api_subject(subject, "CONSUMER.DURABLE.CREATE", c->stream, c->name);
+    js_subject(subject, "CONSUMER.DURABLE.CREATE", c->stream, c->name);
     return api_ok(&answer, nats_of(base), subject, text_bytes(&json));
 }
 
@@ -466,7 +463,7 @@ FALLIBLE js_consumer_delete(struct transport *base, const char *stream, const ch
     AUTO(json_free) cJSON *answer = NULL;
     int code;
     const char *text;
-    api_subject(subject, "CONSUMER.DELETE", stream, name);
+    js_subject(subject, "CONSUMER.DELETE", stream, name);
     TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
     error_in(answer, &text);
     return code == 0 || code == JS_CONSUMER_NOT_FOUND || code == JS_STREAM_NOT_FOUND
@@ -480,7 +477,7 @@ FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transpo
     AUTO(json_free) cJSON *answer = NULL;
     int code;
     const char *text;
-    api_subject(subject, "CONSUMER.INFO", stream, name);
+    js_subject(subject, "CONSUMER.INFO", stream, name);
     TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
     error_in(answer, &text);
     if (code == JS_CONSUMER_NOT_FOUND) {
@@ -501,282 +498,6 @@ FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transpo
         .ack_floor_sequence = count_in(floor, "stream_seq"),
     };
     *found = true;
-    return OK;
-}
-
-/* --- Pulling --- */
-
-#define PULL_EXPIRES_NS   (5 * SECOND_NS)
-#define PULL_HEARTBEAT_NS (1 * SECOND_NS)
-#define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
-#define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
-#define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
-#define PULL_SLICE_NS     (SECOND_NS / 4)     /* how often a lost connection is looked for */
-
-struct nats_puller {
-    struct puller base;
-    struct nats_transport *t; /* lent */
-    natsSubscription *sub;    /* owned */
-    char stream[256], consumer[256], inbox[160];
-    uint64_t request; /* number of the latest request: last token of its inbox */
-};
-
-FALLIBLE js_puller_open(struct puller **out, struct transport *base, const char *stream,
-                        const char *consumer) {
-    struct nats_puller *p = NULL;
-    TRY(mem_new(&p, 1, sizeof *p));
-    p->base.ops = &nats_ops;
-    p->t = nats_of(base);
-    snprintf(p->stream, sizeof p->stream, "%s", stream);
-    snprintf(p->consumer, sizeof p->consumer, "%s", consumer);
-    nats_inbox(p->inbox, p->t);
-    enum err err = nats_subscribe_inbox(&p->sub, p->t, p->inbox);
-    if (err != OK) {
-        mem_free(p);
-        return err;
-    }
-    *out = &p->base;
-    return OK;
-}
-
-static bool is_delivery(natsMsg *msg) {
-    const char *reply = natsMsg_GetReply(msg);
-    return reply && strncmp(reply, "$JS.ACK.", 8) == 0;
-}
-
-static FALLIBLE deliver(struct message *out, natsMsg *msg) {
-    struct ack_parts parts;
-    enum err err = ack_subject_parse(&parts, natsMsg_GetReply(msg));
-    if (err != OK) {
-        natsMsg_Destroy(msg);
-        return err;
-    }
-    nats_message(out, msg);
-    out->sequence = parts.stream_sequence;
-    out->deliveries = parts.deliveries;
-    out->pending = parts.pending;
-    out->time_unix_ns = parts.time_unix_ns;
-    return OK;
-}
-
-/* Asks for one message, at most until expires_ns from now; 0: only if one is there. */
-static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
-    char subject[API_SUBJECT_BYTES], reply[200], body[128];
-    api_subject(subject, "CONSUMER.MSG.NEXT", p->stream, p->consumer);
-    snprintf(reply, sizeof reply, "%s.%" PRIu64, p->inbox, ++p->request);
-    if (expires_ns == 0) {
-        snprintf(body, sizeof body, "{\"batch\":1,\"no_wait\":true}");
-    } else if (expires_ns >= 2 * PULL_HEARTBEAT_NS) {
-        snprintf(body, sizeof body,
-                 "{\"batch\":1,\"expires\":%" PRIu64 ",\"idle_heartbeat\":%" PRIu64 "}", expires_ns,
-                 PULL_HEARTBEAT_NS);
-    } else {
-        snprintf(body, sizeof body, "{\"batch\":1,\"expires\":%" PRIu64 "}", expires_ns);
-    }
-    natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, body, (int)strlen(body));
-    return s == NATS_OK ? OK : nats_error(s, "pull from", subject);
-}
-
-enum pull_state {
-    PULL_GOT,    /* a message */
-    PULL_WAIT,   /* heartbeat, or an answer to an older request */
-    PULL_EMPTY,  /* this request is over, without a message */
-    PULL_SILENT, /* nothing at all was answered */
-    PULL_FAILED, /* no use to ask again at once */
-    PULL_WOKEN
-};
-
-/* What one thing that came to the inbox means. Takes msg over. */
-static enum pull_state judge(struct message *out, enum err *err, struct nats_puller *p,
-                             natsMsg *msg) {
-    if (is_delivery(msg)) {
-        *err = deliver(out, msg);
-        return *err == OK ? PULL_GOT : PULL_FAILED;
-    }
-    const char *token = strrchr(natsMsg_GetSubject(msg), '.') + 1;
-    bool woken = strcmp(token, "wake") == 0;
-    bool current = strtoull(token, NULL, 10) == p->request;
-    const char *status = nats_header(msg, "Status"), *text = nats_header(msg, "Description");
-    int code = natsMsg_IsNoResponders(msg) ? 503 : status ? atoi(status) : 0;
-    enum pull_state state = PULL_EMPTY;
-    if (woken) {
-        state = PULL_WOKEN;
-    } else if (!current || code == 100) {
-        state = PULL_WAIT;
-    } else if (code == 503) {
-        *err = err_set(E_NET, "pull from %s: consumer %s is not there", p->stream, p->consumer);
-        state = PULL_FAILED;
-    } else if (code == 409 && text && strstr(text, "eleted")) {
-        *err = err_set(E_NET, "pull from %s, consumer %s: %s", p->stream, p->consumer, text);
-        state = PULL_FAILED;
-    } else if (code != 404 && code != 408 && code != 409) {
-        *err = err_set(E_NET, "pull from %s, consumer %s: status %d: %s", p->stream, p->consumer,
-                       code, text ? text : "");
-        state = PULL_FAILED;
-    }
-    natsMsg_Destroy(msg);
-    return state;
-}
-
-/* Waits for the latest request to be answered: until it is over, its expiry plus grace, or the server's silence. */
-static enum pull_state await(struct message *out, enum err *err, struct nats_puller *p,
-                             uint64_t expires_ns) {
-    uint64_t now = clock_ns(), until = now + expires_ns + PULL_GRACE_NS;
-    uint64_t heard = now, losses = atomic_load(&p->t->losses);
-    bool beats = expires_ns >= 2 * PULL_HEARTBEAT_NS;
-    for (;;) {
-        natsMsg *msg = NULL;
-        natsStatus s = natsSubscription_NextMsg(&msg, p->sub, wait_ms(PULL_SLICE_NS));
-        now = clock_ns();
-        if (s == NATS_OK) {
-            heard = now;
-            enum pull_state state = judge(out, err, p, msg);
-            if (state != PULL_WAIT) {
-                return state;
-            }
-        } else if (s != NATS_TIMEOUT) {
-            *err = nats_error(s, "pull from", p->stream);
-            return PULL_FAILED;
-        }
-        if (atomic_load(&p->t->losses) != losses) {
-            return PULL_EMPTY; /* the server has forgotten the request: ask again */
-        }
-        if (now >= until || (beats && now - heard > PULL_SILENCE_NS)) {
-            return PULL_SILENT;
-        }
-    }
-}
-
-/* A request for a consumer that does not exist is answered by nobody at all. */
-static enum pull_state explain_silence(enum err *err, struct nats_puller *p) {
-    struct consumer_info info;
-    bool found = true;
-    if (!nats_ops.connected(&p->t->base)) {
-        return PULL_EMPTY;
-    }
-    *err = js_consumer_info(&info, &found, &p->t->base, p->stream, p->consumer);
-    if (*err == OK && !found) {
-        *err = err_set(E_NET, "pull from %s: consumer %s is not there", p->stream, p->consumer);
-    }
-    if (*err == E_TIMEOUT || !nats_ops.connected(&p->t->base)) {
-        *err = OK; /* the server went away in the middle: not the consumer's fault */
-    }
-    return *err == OK ? PULL_EMPTY : PULL_FAILED;
-}
-
-static bool wait_connected(struct nats_puller *p, uint64_t deadline) {
-    while (!nats_ops.connected(&p->t->base)) {
-        uint64_t now = clock_ns();
-        if (now >= deadline) {
-            return false;
-        }
-        clock_sleep_ns(deadline - now < PULL_RETRY_NS ? deadline - now : PULL_RETRY_NS);
-    }
-    return true;
-}
-
-/* What was delivered after the last call gave up, or 0 messages. */
-static enum pull_state take_late(struct message *out, enum err *err, struct nats_puller *p) {
-    natsMsg *msg = NULL;
-    while (natsSubscription_NextMsg(&msg, p->sub, 0) == NATS_OK) {
-        enum pull_state state = judge(out, err, p, msg);
-        if (state == PULL_GOT || state == PULL_WOKEN) {
-            return state;
-        }
-        msg = NULL;
-    }
-    return PULL_EMPTY;
-}
-
-FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_ns) {
-    struct nats_puller *p = (struct nats_puller *)base;
-    uint64_t deadline = clock_ns() + wait_ns;
-    enum err err = OK;
-    enum pull_state state = take_late(out, &err, p);
-    while (state == PULL_EMPTY) {
-        if (!wait_connected(p, deadline)) {
-            FAIL(E_NET, "pull from %s: not connected to the NATS server", p->stream);
-        }
-        uint64_t now = clock_ns(), left = deadline > now ? deadline - now : 0;
-        if (wait_ns > 0 && left == 0) {
-            FAIL(E_TIMEOUT, "pull from %s: no message in time", p->stream);
-        }
-        uint64_t expires = left < PULL_EXPIRES_NS ? left : PULL_EXPIRES_NS;
-        err = ask(p, expires);
-        if (err == E_NET && left > 0) { /* lost just now */
-            clock_sleep_ns(PULL_RETRY_NS);
-            continue;
-        }
-        TRY(err);
-        state = await(out, &err, p, wait_ns ? expires : p->t->request_wait_ns);
-        if (state == PULL_SILENT) {
-            state = explain_silence(&err, p);
-        }
-        if (state == PULL_EMPTY && wait_ns == 0) {
-            FAIL(E_TIMEOUT, "pull from %s: no message there", p->stream);
-        }
-    }
-    if (state == PULL_WOKEN) {
-        FAIL(E_CANCELLED, "pull from %s: woken", p->stream);
-    }
-    return state == PULL_GOT ? OK : err;
-}
-
-void js_puller_wake(struct puller *base) {
-    struct nats_puller *p = (struct nats_puller *)base;
-    char subject[200];
-    snprintf(subject, sizeof subject, "%s.wake", p->inbox);
-    natsConnection_Publish(p->t->nc, subject, NULL, 0);
-}
-
-/* Messages that came too late are given back at once. */
-void js_puller_close(struct puller *base) {
-    struct nats_puller *p = (struct nats_puller *)base;
-    natsMsg *msg = NULL;
-    while (natsSubscription_NextMsg(&msg, p->sub, 0) == NATS_OK) {
-        if (is_delivery(msg)) {
-            natsConnection_Publish(p->t->nc, natsMsg_GetReply(msg), "-NAK", 4);
-        }
-        natsMsg_Destroy(msg);
-        msg = NULL;
-    }
-    nats_unsubscribe(p->t, p->sub);
-    while (natsSubscription_NextMsg(&msg, p->sub, 0) == NATS_OK) {
-        natsMsg_Destroy(msg);
-        msg = NULL;
-    }
-    natsSubscription_Destroy(p->sub);
-    mem_free(p);
-}
-
-/* --- Acknowledgements --- */
-
-FALLIBLE js_ack(struct transport *base, const char *ack_subject, enum ack_kind kind,
-                uint64_t delay_ns) {
-    char body[64];
-    switch (kind) {
-    case ACK_DONE:
-        snprintf(body, sizeof body, "+ACK");
-        break;
-    case ACK_TERM:
-        snprintf(body, sizeof body, "+TERM");
-        break;
-    case ACK_PROGRESS:
-        snprintf(body, sizeof body, "+WPI");
-        break;
-    case ACK_NAK:
-        snprintf(body, sizeof body, delay_ns ? "-NAK {\"delay\": %" PRIu64 "}" : "-NAK", delay_ns);
-        break;
-    default:
-        FAIL(E_INTERNAL, "unknown kind of acknowledgement %d", (int)kind);
-    }
-    return nats_ops.send(base, ack_subject, bytes_of(body, strlen(body)));
-}
-
-FALLIBLE js_ack_sync(struct transport *base, const char *ack_subject, uint64_t wait_ns) {
-    struct message reply = {0};
-    TRY(nats_ops.request(&reply, base, ack_subject, bytes_of("+ACK", 4), wait_ns));
-    message_done(&reply);
     return OK;
 }
 

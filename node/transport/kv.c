@@ -12,14 +12,13 @@
 #include "node/transport/ops.h"
 
 #include "node/base/clock.h"
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "proto/limits.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define POLL_NS  SECOND_NS        /* looks without having been told to */
 #define RETRY_NS (SECOND_NS / 10) /* after an error of the connection */
@@ -209,18 +208,17 @@ struct kv_watch {
     uint64_t next;      /* sequence from which on nothing has been handed out */
     uint64_t first_end; /* last sequence at opening */
     uint64_t losses;
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
+    struct lock lock;
+    struct condition cond;
     bool hinted; /* [lock] */
 };
 
 static void on_hint(void *ctx, struct message *m) {
     struct kv_watch *w = ctx;
     (void)m;
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     w->hinted = true;
-    pthread_cond_signal(&w->cond);
-    pthread_mutex_unlock(&w->lock);
+    condition_wake_one(&w->cond);
 }
 
 FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *bucket,
@@ -228,12 +226,8 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
     AUTO(kv_watch_close) struct kv_watch *w = NULL;
     struct stream_info info;
     TRY(mem_new(&w, 1, sizeof *w));
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->cond, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&w->lock, NULL);
+    condition_init(&w->cond);
+    lock_init(&w->lock, LOCK_TRANSPORT);
     w->t = t;
     w->next = 1;
     w->losses = t->ops->losses(t);
@@ -252,24 +246,19 @@ void kv_watch_close(struct kv_watch **watch) {
     struct kv_watch *w = *watch;
     if (w) {
         subscription_close(&w->hints);
-        pthread_cond_destroy(&w->cond);
-        pthread_mutex_destroy(&w->lock);
+        condition_done(&w->cond);
+        lock_done(&w->lock);
         mem_free(w);
         *watch = NULL;
     }
 }
 
 static void wait_hint(struct kv_watch *w, uint64_t wait_ns) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + wait_ns;
-    until.tv_sec += (time_t)(ns / SECOND_NS);
-    until.tv_nsec = (long)(ns % SECOND_NS);
-    pthread_mutex_lock(&w->lock);
-    while (!w->hinted && pthread_cond_timedwait(&w->cond, &w->lock, &until) == 0) {
+    struct timespec until = clock_wait_until(wait_ns);
+    LOCK_SCOPE(&w->lock);
+    while (!w->hinted && condition_wait_until(&w->cond, &w->lock, &until)) {
     }
     w->hinted = false;
-    pthread_mutex_unlock(&w->lock);
 }
 
 /* A server that came back without its store counts from 1 again. */

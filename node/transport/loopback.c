@@ -1,62 +1,18 @@
-/* The twin's connections: who waits, who is cut off, who hears what. The streams are in broker.c.
+/* The twin's connections: who waits, who is cut off, who hears what. The streams are in broker.c, plain messages in
+ * loopback_core.c.
  *
  * One lock over everything and one condition that every change broadcasts: slow for thousands of threads, obviously right
  * for a test. Waiting is by clock_ns(), looked at again every few milliseconds, so that a test which holds the clock moves
- * it with clock_hold and loopback_tick. Handlers run on a thread of their subscription, never on the sender's.
+ * it with clock_hold and loopback_tick.
  */
-#include "node/transport/loopback.h"
+#include "node/transport/loop.h"
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
-#include "node/transport/broker.h"
-#include "proto/subjects.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define SLICE_NS (10 * UINT64_C(1000000)) /* a waiting call looks at the clock this often */
-
-struct loopback {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct broker *broker;                   /* owned [lock] */
-    struct loop_transport *transports;       /* [lock] open ones */
-    struct loop_subscription *subscriptions; /* [lock] */
-    uint64_t turn;                           /* [lock] of queue groups */
-};
-
-struct loop_transport {
-    struct transport base;
-    struct loopback *b; /* lent */
-    struct loop_transport *next;
-    bool cut;                                                                         /* [lock] */
-    uint64_t losses, reconnects, sent, received, sent_bytes, received_bytes, dropped; /* [lock] */
-    uint64_t request_wait_ns;
-    void (*on_event)(void *ctx, enum transport_event event, const char *detail);
-    void *event_ctx;
-};
-
-struct queued {
-    struct queued *next;
-    struct broker_message *message; /* owned */
-};
-
-struct loop_subscription {
-    struct subscription base;
-    struct loop_transport *t; /* lent */
-    struct loop_subscription *next;
-    char *filter, *group;         /* owned */
-    struct queued *first, **last; /* [lock] unread */
-    uint32_t unread, unread_max;
-    transport_handler *handler;
-    void *handler_ctx;
-    pthread_t thread;
-    bool closing; /* [lock] */
-};
 
 struct loop_puller {
     struct puller base;
@@ -76,12 +32,6 @@ struct loop_pipe {
     struct answer *first, **last; /* [lock] */
 };
 
-static const struct transport_ops loop_ops;
-
-static struct loop_transport *loop_of(struct transport *t) {
-    return (struct loop_transport *)t;
-}
-
 /* --- Broker --- */
 
 FALLIBLE loopback_open(struct loopback **out) {
@@ -92,12 +42,8 @@ FALLIBLE loopback_open(struct loopback **out) {
         mem_free(b);
         return err;
     }
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&b->lock, NULL);
+    condition_init(&b->changed);
+    lock_init(&b->lock, LOCK_TRANSPORT);
     *out = b;
     return OK;
 }
@@ -107,51 +53,47 @@ void loopback_close(struct loopback **broker) {
     if (b) {
         ASSERT(!b->transports && !b->subscriptions);
         broker_free(&b->broker);
-        pthread_cond_destroy(&b->changed);
-        pthread_mutex_destroy(&b->lock);
+        condition_done(&b->changed);
+        lock_done(&b->lock);
         mem_free(b);
         *broker = NULL;
     }
 }
 
-static void enter(struct loopback *b) {
-    pthread_mutex_lock(&b->lock);
+void loop_enter(struct loopback *b) {
+    lock_take(&b->lock);
 }
 
-static void leave(struct loopback *b) {
-    pthread_mutex_unlock(&b->lock);
+void loop_leave(struct loopback *b) {
+    lock_give(&b->lock);
 }
 
-static void changed(struct loopback *b) {
-    pthread_cond_broadcast(&b->changed);
+void loop_changed(struct loopback *b) {
+    condition_wake_all(&b->changed);
 }
 
 /* Waits for a change or a slice; false once `deadline` has passed. [lock] */
-static bool wait_change(struct loopback *b, uint64_t deadline) {
+bool loop_wait_change(struct loopback *b, uint64_t deadline) {
     uint64_t now = clock_ns();
     if (now >= deadline) {
         return false;
     }
     uint64_t slice = deadline - now < SLICE_NS ? deadline - now : SLICE_NS;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + slice;
-    until.tv_sec += (time_t)(ns / SECOND_NS);
-    until.tv_nsec = (long)(ns % SECOND_NS);
-    pthread_cond_timedwait(&b->changed, &b->lock, &until);
+    struct timespec until = clock_wait_until(slice);
+    (void)condition_wait_until(&b->changed, &b->lock, &until);
     return true;
 }
 
-static uint64_t deadline_after(uint64_t wait_ns) {
+uint64_t loop_deadline_after(uint64_t wait_ns) {
     uint64_t now = clock_ns();
     return wait_ns > UINT64_MAX - now ? UINT64_MAX : now + wait_ns;
 }
 
 /* Locks and checks that t is not cut off; on an error it is unlocked again. */
-static FALLIBLE enter_connected(struct loop_transport *t, const char *doing) {
-    enter(t->b);
+FALLIBLE loop_enter_connected(struct loop_transport *t, const char *doing) {
+    loop_enter(t->b);
     if (t->cut) {
-        leave(t->b);
+        loop_leave(t->b);
         FAIL(E_NET, "%s: not connected to the NATS server", doing);
     }
     return OK;
@@ -171,10 +113,10 @@ FALLIBLE loopback_connect(struct transport **out, struct loopback *b,
         t->on_event = options->on_event;
         t->event_ctx = options->event_ctx;
     }
-    enter(b);
+    loop_enter(b);
     t->next = b->transports;
     b->transports = t;
-    leave(b);
+    loop_leave(b);
     *out = &t->base;
     return OK;
 }
@@ -182,7 +124,7 @@ FALLIBLE loopback_connect(struct transport **out, struct loopback *b,
 static void loop_close(struct transport *base) {
     struct loop_transport *t = loop_of(base);
     struct loopback *b = t->b;
-    enter(b);
+    loop_enter(b);
     for (struct loop_subscription *s = b->subscriptions; s; s = s->next) {
         ASSERT(s->t != t); /* subscriptions are closed before their transport */
     }
@@ -191,13 +133,13 @@ static void loop_close(struct transport *base) {
         at = &(*at)->next;
     }
     *at = t->next;
-    leave(b);
+    loop_leave(b);
     mem_free(t);
 }
 
 static void loop_health(struct transport_health *out, struct transport *base) {
     struct loop_transport *t = loop_of(base);
-    enter(t->b);
+    loop_enter(t->b);
     *out = (struct transport_health){
         .connected = !t->cut,
         .disconnects_count = t->losses,
@@ -209,22 +151,22 @@ static void loop_health(struct transport_health *out, struct transport *base) {
         .received_bytes = t->received_bytes,
         .payload_bytes_max = BROKER_PAYLOAD_BYTES_MAX,
     };
-    leave(t->b);
+    loop_leave(t->b);
 }
 
 static uint64_t loop_losses(struct transport *base) {
     struct loop_transport *t = loop_of(base);
-    enter(t->b);
+    loop_enter(t->b);
     uint64_t losses = t->losses;
-    leave(t->b);
+    loop_leave(t->b);
     return losses;
 }
 
 static bool loop_connected(struct transport *base) {
     struct loop_transport *t = loop_of(base);
-    enter(t->b);
+    loop_enter(t->b);
     bool connected = !t->cut;
-    leave(t->b);
+    loop_leave(t->b);
     return connected;
 }
 
@@ -236,333 +178,41 @@ static void tell(struct loop_transport *t, enum transport_event event, const cha
 
 void loopback_partition(struct transport *base, bool cut) {
     struct loop_transport *t = loop_of(base);
-    enter(t->b);
+    loop_enter(t->b);
     bool moved = t->cut != cut;
     t->cut = cut;
     t->losses += moved && cut;
     t->reconnects += moved && !cut;
-    changed(t->b);
-    leave(t->b);
+    loop_changed(t->b);
+    loop_leave(t->b);
     if (moved) {
         tell(t, cut ? TRANSPORT_DISCONNECTED : TRANSPORT_RECONNECTED,
              cut ? "connection to the NATS server lost" : "connected to the NATS server again");
     }
 }
 
-static void drop_unread(struct loop_subscription *s) {
-    while (s->first) {
-        struct queued *q = s->first;
-        s->first = q->next;
-        broker_message_unref(&q->message);
-        mem_free(q);
-    }
-    s->last = &s->first;
-    s->unread = 0;
-}
-
 void loopback_restart(struct loopback *b) {
-    enter(b);
+    loop_enter(b);
     broker_restart(b->broker);
     for (struct loop_subscription *s = b->subscriptions; s; s = s->next) {
-        drop_unread(s);
+        loop_drop_unread(s);
     }
     for (struct loop_transport *t = b->transports; t; t = t->next) {
         t->losses += !t->cut;
         t->reconnects += !t->cut;
+    }
+    loop_changed(b);
+    loop_leave(b);
+    for (struct loop_transport *t = b->transports; t; t = t->next) {
         tell(t, TRANSPORT_DISCONNECTED, "connection to the NATS server lost");
         tell(t, TRANSPORT_RECONNECTED, "connected to the NATS server again");
     }
-    changed(b);
-    leave(b);
 }
 
 void loopback_tick(struct loopback *b) {
-    enter(b);
-    changed(b);
-    leave(b);
-}
-
-/* --- Messages --- */
-
-struct handle {
-    struct broker_message *message; /* owned */
-    char ack[];                     /* reply subject of a delivery */
-};
-
-static FALLIBLE wrap(struct message *out, struct loop_transport *t, struct broker_message *m,
-                     const char *reply) {
-    struct handle *h = NULL;
-    reply = reply ? reply : "";
-    TRY(mem_new(&h, 1, sizeof *h + strlen(reply) + 1));
-    memcpy(h->ack, reply, strlen(reply) + 1);
-    h->message = m;
-    t->received++;
-    t->received_bytes += m->data.len;
-    *out = (struct message){.subject = m->subject,
-                            .reply = h->ack,
-                            .data = m->data,
-                            .sequence = m->sequence,
-                            .time_unix_ns = m->time_unix_ns,
-                            .handle = h,
-                            .ops = &loop_ops};
-    return OK;
-}
-
-static void loop_message_done(struct message *m) {
-    struct handle *h = m->handle;
-    broker_message_unref(&h->message);
-    mem_free(h);
-}
-
-static const char *loop_message_header(const struct message *m, const char *name) {
-    const struct handle *h = m->handle;
-    const char *has = h->message->header_name;
-    return has && strcmp(has, name) == 0 ? h->message->header_value : NULL;
-}
-
-/* --- Core --- */
-
-/* Puts m into s's queue. [lock] */
-static void enqueue(struct loop_subscription *s, struct broker_message *m) {
-    struct queued *q = NULL;
-    if (s->t->cut || s->closing) {
-        return;
-    }
-    if (s->unread >= s->unread_max || mem_new(&q, 1, sizeof *q) != OK) {
-        s->t->dropped++;
-        return;
-    }
-    q->message = broker_message_ref(m);
-    *s->last = q;
-    s->last = &q->next;
-    s->unread++;
-}
-
-/* The member of a group whose turn it is takes the message: `mine` counts members up to and with s. */
-static bool group_turn(struct loopback *b, const struct loop_subscription *s, const char *subject) {
-    uint64_t members = 0, mine = 0;
-    for (struct loop_subscription *o = b->subscriptions; o; o = o->next) {
-        if (o->group && !o->t->cut && strcmp(o->group, s->group) == 0 &&
-            subject_matches(o->filter, subject)) {
-            mine = o == s ? members : mine;
-            members++;
-        }
-    }
-    return members > 0 && b->turn % members == mine;
-}
-
-/* To everybody who listens; returns how many. [lock] */
-static unsigned spread(struct loopback *b, struct broker_message *m) {
-    unsigned count = 0;
-    b->turn++;
-    for (struct loop_subscription *s = b->subscriptions; s; s = s->next) {
-        if (subject_matches(s->filter, m->subject) && (!s->group || group_turn(b, s, m->subject))) {
-            enqueue(s, m);
-            count++;
-        }
-    }
-    changed(b);
-    return count;
-}
-
-/* Acknowledgements are messages, too: "+ACK", "-NAK {…}". [lock] */
-static bool take_ack(struct loopback *b, const char *subject, struct bytes data) {
-    if (strncmp(subject, "$JS.ACK.", 8) != 0) {
-        return false;
-    }
-    char text[64] = "";
-    memcpy(text, data.ptr, data.len < sizeof text - 1 ? data.len : sizeof text - 1);
-    enum ack_kind kind = !strncmp(text, "-NAK", 4)    ? ACK_NAK
-                         : !strncmp(text, "+TERM", 5) ? ACK_TERM
-                         : !strncmp(text, "+WPI", 4)  ? ACK_PROGRESS
-                                                      : ACK_DONE;
-    bool known;
-    IGNORE(broker_ack(&known, b->broker, subject, kind, 0, clock_ns()));
-    changed(b);
-    return true;
-}
-
-static FALLIBLE send_from(unsigned *heard, struct loop_transport *t, const char *subject,
-                          const char *reply, struct bytes data) {
-    static const struct publish_options none;
-    struct broker_message *m = NULL;
-    struct publish_ack ack;
-    bool taken;
-    t->sent++;
-    t->sent_bytes += data.len;
-    if (take_ack(t->b, subject, data)) {
-        *heard = 1;
-        return OK;
-    }
-    TRY(broker_message_new(&m, subject, reply, data, NULL, NULL));
-    *heard = spread(t->b, m);
-    /* A stream that is full or refuses says so to publishers that ask, and to nobody else. */
-    IGNORE(broker_store(&ack, &taken, t->b->broker, m, &none, clock_ns()));
-    broker_message_unref(&m);
-    return OK;
-}
-
-static FALLIBLE loop_send(struct transport *base, const char *subject, struct bytes data) {
-    struct loop_transport *t = loop_of(base);
-    unsigned heard;
-    TRY(enter_connected(t, subject));
-    enum err err = send_from(&heard, t, subject, NULL, data);
-    leave(t->b);
-    return err;
-}
-
-static FALLIBLE loop_flush(struct transport *base, uint64_t wait_ns) {
-    struct loop_transport *t = loop_of(base);
-    (void)wait_ns;
-    TRY(enter_connected(t, "flush"));
-    leave(t->b);
-    return OK;
-}
-
-/* The oldest unread message, or NULL. [lock] */
-static struct broker_message *dequeue(struct loop_subscription *s) {
-    struct queued *q = s->first;
-    if (!q) {
-        return NULL;
-    }
-    struct broker_message *m = q->message;
-    s->first = q->next;
-    if (!s->first) {
-        s->last = &s->first;
-    }
-    s->unread--;
-    mem_free(q);
-    return m;
-}
-
-static void *run_handler(void *arg) {
-    struct loop_subscription *s = arg;
-    struct loopback *b = s->t->b;
-    enter(b);
-    while (!s->closing) {
-        struct broker_message *m = dequeue(s);
-        struct message message = {0};
-        if (!m) {
-            wait_change(b, UINT64_MAX);
-        } else if (wrap(&message, s->t, m, m->reply) == OK) {
-            leave(b);
-            s->handler(s->handler_ctx, &message);
-            message_done(&message);
-            enter(b);
-        } else {
-            broker_message_unref(&m);
-            s->t->dropped++;
-        }
-    }
-    leave(b);
-    return NULL;
-}
-
-static void free_subscription(struct loop_subscription *s) {
-    drop_unread(s);
-    mem_free(s->filter);
-    mem_free(s->group);
-    mem_free(s);
-}
-
-static void unlink_subscription(struct loopback *b, const struct loop_subscription *s) {
-    struct loop_subscription **at = &b->subscriptions;
-    while (*at != s) {
-        at = &(*at)->next;
-    }
-    *at = s->next;
-}
-
-static FALLIBLE loop_subscribe(struct subscription **out, struct transport *base,
-                               const char *subject, const struct subscribe_options *o) {
-    struct loop_transport *t = loop_of(base);
-    struct loop_subscription *s = NULL;
-    TRY(mem_new(&s, 1, sizeof *s));
-    s->base.ops = &loop_ops;
-    s->t = t;
-    s->last = &s->first;
-    s->unread_max = o->pending_max ? o->pending_max : PENDING_DEFAULT;
-    s->handler = o->handler;
-    s->handler_ctx = o->handler_ctx;
-    s->filter = mem_strdup(subject);
-    s->group = o->queue_group ? mem_strdup(o->queue_group) : NULL;
-    if (!s->filter || (o->queue_group && !s->group)) {
-        free_subscription(s);
-        FAIL(E_LIMIT, "no memory for a subscription");
-    }
-    enter(t->b);
-    s->next = t->b->subscriptions;
-    t->b->subscriptions = s;
-    leave(t->b);
-    if (o->handler && pthread_create(&s->thread, NULL, run_handler, s) != 0) {
-        enter(t->b);
-        unlink_subscription(t->b, s);
-        leave(t->b);
-        free_subscription(s);
-        FAIL(E_LIMIT, "no thread for a subscription");
-    }
-    *out = &s->base;
-    return OK;
-}
-
-static FALLIBLE loop_subscription_next(struct message *out, struct subscription *base,
-                                       uint64_t wait_ns) {
-    struct loop_subscription *s = (struct loop_subscription *)base;
-    struct loopback *b = s->t->b;
-    uint64_t deadline = deadline_after(wait_ns);
-    struct broker_message *m;
-    enter(b);
-    while (!(m = dequeue(s)) && wait_change(b, deadline)) {
-    }
-    enum err err = m ? wrap(out, s->t, m, m->reply) : OK;
-    leave(b);
-    if (err != OK) {
-        broker_message_unref(&m);
-        return err;
-    }
-    REQUIRE(m, E_TIMEOUT, "no message on the subscription in time");
-    return OK;
-}
-
-static void loop_subscription_close(struct subscription *base) {
-    struct loop_subscription *s = (struct loop_subscription *)base;
-    struct loopback *b = s->t->b;
-    enter(b);
-    s->closing = true;
-    unlink_subscription(b, s);
-    changed(b);
-    leave(b);
-    if (s->handler) {
-        pthread_join(s->thread, NULL);
-    }
-    free_subscription(s);
-}
-
-static FALLIBLE loop_request(struct message *out, struct transport *base, const char *subject,
-                             struct bytes data, uint64_t wait_ns) {
-    struct loop_transport *t = loop_of(base);
-    struct subscription *inbox = NULL;
-    char nuid[NUID_BYTES], reply[64];
-    unsigned heard = 0;
-    transport_nuid(nuid);
-    snprintf(reply, sizeof reply, "_INBOX.%s", nuid);
-    TRY(loop_subscribe(&inbox, base, reply, &(struct subscribe_options){0}));
-    enum err err = enter_connected(t, subject);
-    if (err == OK) {
-        err = send_from(&heard, t, subject, reply, data);
-        leave(t->b);
-    }
-    if (err == OK && heard == 0) {
-        err = err_set(E_NET, "request to %s: nobody answers there", subject);
-    }
-    if (err == OK) {
-        err = loop_subscription_next(out, inbox, wait_ns ? wait_ns : t->request_wait_ns);
-        if (err == E_TIMEOUT) {
-            err = err_set(E_TIMEOUT, "request to %s: no answer in time", subject);
-        }
-    }
-    subscription_close(&inbox);
-    return err;
+    loop_enter(b);
+    loop_changed(b);
+    loop_leave(b);
 }
 
 /* --- Streams and consumers: the lock around broker.c --- */
@@ -570,10 +220,10 @@ static FALLIBLE loop_request(struct message *out, struct transport *base, const 
 #define UNDER_LOCK(base, doing, call)                                                              \
     do {                                                                                           \
         struct loop_transport *t_ = loop_of(base);                                                 \
-        TRY(enter_connected(t_, doing));                                                           \
+        TRY(loop_enter_connected(t_, doing));                                                      \
         enum err under_lock_err_ = (call);                                                         \
-        changed(t_->b);                                                                            \
-        leave(t_->b);                                                                              \
+        loop_changed(t_->b);                                                                       \
+        loop_leave(t_->b);                                                                         \
         return under_lock_err_;                                                                    \
     } while (0)
 
@@ -632,7 +282,7 @@ static FALLIBLE get_under_lock(struct message *out, bool *found, struct loop_tra
     TRY(broker_stream_get(&m, t->b->broker, name, sequence, filter, clock_ns()));
     *found = m != NULL;
     if (m) {
-        enum err err = wrap(out, t, m, NULL);
+        enum err err = loop_wrap(out, t, m, NULL);
         if (err != OK) {
             broker_message_unref(&m);
             return err;
@@ -651,7 +301,7 @@ static FALLIBLE publish_under_lock(struct publish_ack *out, struct loop_transpor
     bool taken;
     t->sent++;
     t->sent_bytes += m->data.len;
-    spread(t->b, m); /* core subscribers hear it even if the stream refuses */
+    loop_spread(t->b, m); /* core subscribers hear it even if the stream refuses */
     TRY(broker_store(out, &taken, t->b->broker, m, o, clock_ns()));
     REQUIRE(taken, E_NET, "publish to %s: no stream takes this subject", m->subject);
     return OK;
@@ -707,7 +357,7 @@ static FALLIBLE pull_once(struct message *out, struct loop_puller *p) {
     REQUIRE(!p->t->cut, E_NET, "pull from %s: not connected to the NATS server", p->stream);
     TRY(broker_pull(&d, p->t->b->broker, p->stream, p->consumer, clock_ns()));
     REQUIRE(d.message, E_TIMEOUT, "pull from %s: no message in time", p->stream);
-    enum err err = wrap(out, p->t, d.message, d.ack);
+    enum err err = loop_wrap(out, p->t, d.message, d.ack);
     if (err != OK) {
         broker_message_unref(&d.message);
         return err;
@@ -719,22 +369,23 @@ static FALLIBLE pull_once(struct message *out, struct loop_puller *p) {
 
 static FALLIBLE loop_puller_next(struct message *out, struct puller *base, uint64_t wait_ns) {
     struct loop_puller *p = (struct loop_puller *)base;
-    uint64_t deadline = deadline_after(wait_ns);
+    uint64_t deadline = loop_deadline_after(wait_ns);
     enum err err;
-    enter(p->t->b);
+    loop_enter(p->t->b);
     do {
         err = pull_once(out, p);
-    } while ((err == E_TIMEOUT || (err == E_NET && p->t->cut)) && wait_change(p->t->b, deadline));
-    leave(p->t->b);
+    } while ((err == E_TIMEOUT || (err == E_NET && p->t->cut)) &&
+             loop_wait_change(p->t->b, deadline));
+    loop_leave(p->t->b);
     return err;
 }
 
 static void loop_puller_wake(struct puller *base) {
     struct loop_puller *p = (struct loop_puller *)base;
-    enter(p->t->b);
+    loop_enter(p->t->b);
     p->woken = true;
-    changed(p->t->b);
-    leave(p->t->b);
+    loop_changed(p->t->b);
+    loop_leave(p->t->b);
 }
 
 static void loop_puller_close(struct puller *base) {
@@ -773,10 +424,10 @@ static FALLIBLE loop_pipe_open(struct pipe **out, struct transport *base) {
 }
 
 static void put_answer(struct loop_pipe *p, struct answer *a) {
-    enter(p->t->b);
+    loop_enter(p->t->b);
     *p->last = a;
     p->last = &a->next;
-    leave(p->t->b);
+    loop_leave(p->t->b);
 }
 
 static FALLIBLE loop_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
@@ -815,16 +466,16 @@ static FALLIBLE loop_pipe_get(struct pipe *base, uint64_t token, const char *str
 
 static FALLIBLE loop_pipe_next(struct pipe_answer *out, struct pipe *base, uint64_t wait_ns) {
     struct loop_pipe *p = (struct loop_pipe *)base;
-    uint64_t deadline = deadline_after(wait_ns);
-    enter(p->t->b);
-    while ((!p->first || p->t->cut) && wait_change(p->t->b, deadline)) {
+    uint64_t deadline = loop_deadline_after(wait_ns);
+    loop_enter(p->t->b);
+    while ((!p->first || p->t->cut) && loop_wait_change(p->t->b, deadline)) {
     }
     struct answer *a = p->t->cut ? NULL : p->first;
     if (a) {
         p->first = a->next;
         p->last = p->first ? p->last : &p->first;
     }
-    leave(p->t->b);
+    loop_leave(p->t->b);
     REQUIRE(a, E_TIMEOUT, "no answer in time");
     *out = a->answer;
     mem_free(a);
@@ -842,7 +493,7 @@ static void loop_pipe_close(struct pipe *base) {
     mem_free(p);
 }
 
-static const struct transport_ops loop_ops = {
+const struct transport_ops loop_ops = {
     .close = loop_close,
     .health = loop_health,
     .losses = loop_losses,

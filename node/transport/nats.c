@@ -73,9 +73,8 @@ static void tell(struct nats_transport *t, enum transport_event event, const cha
 }
 
 static void remember(struct nats_transport *t, const char *text) {
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     snprintf(t->last_error, sizeof t->last_error, "%s", text);
-    pthread_mutex_unlock(&t->lock);
 }
 
 static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus status, void *closure) {
@@ -121,13 +120,14 @@ static void on_closed(natsConnection *nc, void *closure) {
     struct nats_transport *t = closure;
     (void)nc;
     tell(t, TRANSPORT_CLOSED, "connection closed");
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     t->closed = true;
-    pthread_cond_signal(&t->closed_cond);
-    pthread_mutex_unlock(&t->lock);
+    condition_wake_one(&t->closed_cond);
 }
 
 /* --- Options --- */
+
+#define CLOSED_WAIT_NS (5 * SECOND_NS) /* for the last callback */
 
 #define SET(call)                                                                                  \
     do {                                                                                           \
@@ -243,14 +243,12 @@ static FALLIBLE connect_until(struct nats_transport *t, const struct transport_o
 /* After this no callback runs any more. */
 static void close_connection(struct nats_transport *t) {
     if (t->nc) {
-        struct timespec until;
+        struct timespec until = clock_wait_until(CLOSED_WAIT_NS);
         natsConnection_Close(t->nc);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 5;
-        pthread_mutex_lock(&t->lock);
-        while (!t->closed && pthread_cond_timedwait(&t->closed_cond, &t->lock, &until) == 0) {
+        lock_take(&t->lock);
+        while (!t->closed && condition_wait_until(&t->closed_cond, &t->lock, &until)) {
         }
-        pthread_mutex_unlock(&t->lock);
+        lock_give(&t->lock);
         natsConnection_Destroy(t->nc);
         t->nc = NULL;
     }
@@ -259,8 +257,8 @@ static void close_connection(struct nats_transport *t) {
 static void nats_free(struct nats_transport *t) {
     close_connection(t);
     natsOptions_Destroy(t->options);
-    pthread_cond_destroy(&t->closed_cond);
-    pthread_mutex_destroy(&t->lock);
+    condition_done(&t->closed_cond);
+    lock_done(&t->lock);
     mem_free(t);
 }
 
@@ -278,8 +276,8 @@ FALLIBLE transport_open(struct transport **out, const struct transport_options *
     t->request_wait_ns =
         options->request_wait_ns ? options->request_wait_ns : REQUEST_WAIT_DEFAULT_S * SECOND_NS;
     memcpy(t->inbox_prefix, prefix, strlen(prefix) + 1);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->closed_cond, NULL);
+    lock_init(&t->lock, LOCK_TRANSPORT);
+    condition_init(&t->closed_cond);
     enum err err = set_options(t, options);
     if (err == OK) {
         err = connect_until(t, options);
@@ -323,9 +321,8 @@ static void nats_health(struct transport_health *out, struct transport *base) {
         }
         natsStatistics_Destroy(stats);
     }
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     memcpy(out->last_error, t->last_error, sizeof out->last_error);
-    pthread_mutex_unlock(&t->lock);
 }
 
 /* --- Messages --- */
@@ -387,8 +384,8 @@ struct nats_subscription {
     natsSubscription *sub;    /* owned */
     transport_handler *handler;
     void *handler_ctx;
-    pthread_mutex_t lock;
-    pthread_cond_t quiet_cond;
+    struct lock lock;
+    struct condition quiet_cond;
     bool quiet; /* [lock] no handler runs any more */
 };
 
@@ -404,10 +401,9 @@ static void on_message(natsConnection *nc, natsSubscription *sub, natsMsg *msg, 
 
 static void on_quiet(void *closure) {
     struct nats_subscription *s = closure;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->quiet = true;
-    pthread_cond_signal(&s->quiet_cond);
-    pthread_mutex_unlock(&s->lock);
+    condition_wake_one(&s->quiet_cond);
 }
 
 static natsStatus subscribe(struct nats_subscription *s, const char *subject,
@@ -430,8 +426,8 @@ static FALLIBLE nats_subscribe(struct subscription **out, struct transport *base
     s->t = nats_of(base);
     s->handler = o->handler;
     s->handler_ctx = o->handler_ctx;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->quiet_cond, NULL);
+    lock_init(&s->lock, LOCK_TRANSPORT);
+    condition_init(&s->quiet_cond);
     natsStatus status = subscribe(s, subject, o);
     if (status == NATS_OK && o->handler) {
         status = natsSubscription_SetOnCompleteCB(s->sub, on_quiet, s);
@@ -442,8 +438,8 @@ static FALLIBLE nats_subscribe(struct subscription **out, struct transport *base
     }
     if (status != NATS_OK) {
         natsSubscription_Destroy(s->sub);
-        pthread_cond_destroy(&s->quiet_cond);
-        pthread_mutex_destroy(&s->lock);
+        condition_done(&s->quiet_cond);
+        lock_done(&s->lock);
         mem_free(s);
         return nats_error(status, "subscribe to", subject);
     }
@@ -476,15 +472,15 @@ static void nats_subscription_close(struct subscription *base) {
     struct nats_subscription *s = (struct nats_subscription *)base;
     nats_unsubscribe(s->t, s->sub);
     if (s->handler) {
-        pthread_mutex_lock(&s->lock);
+        lock_take(&s->lock);
         while (!s->quiet) {
-            pthread_cond_wait(&s->quiet_cond, &s->lock);
+            condition_wait(&s->quiet_cond, &s->lock);
         }
-        pthread_mutex_unlock(&s->lock);
+        lock_give(&s->lock);
     }
     natsSubscription_Destroy(s->sub);
-    pthread_cond_destroy(&s->quiet_cond);
-    pthread_mutex_destroy(&s->lock);
+    condition_done(&s->quiet_cond);
+    lock_done(&s->lock);
     mem_free(s);
 }
 

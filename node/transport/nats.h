@@ -1,9 +1,9 @@
 /* Shared by nats.c (connection and core messages) and jetstream.c (streams and consumers over requests). */
 #pragma once
+#include "node/base/lock.h"
 #include "node/transport/ops.h"
 
 #include <nats/nats.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct nats_transport {
@@ -15,10 +15,10 @@ struct nats_transport {
     void (*on_event)(void *ctx, enum transport_event event, const char *detail);
     void *event_ctx;
     atomic_uint_fast64_t losses, reconnects, slow, refused, errors;
-    pthread_mutex_t lock; /* last_error, closed */
-    pthread_cond_t closed_cond;
-    bool closed;
-    char last_error[256];
+    struct lock lock;
+    struct condition closed_cond;
+    bool closed;          /* [lock] */
+    char last_error[256]; /* [lock] */
 };
 
 static inline struct nats_transport *nats_of(struct transport *t) {
@@ -38,7 +38,12 @@ void nats_inbox(char out[160], const struct nats_transport *t);
 FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox);
 void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub);
 
-/* The JetStream half. */
+/* The JetStream half: jetstream.c and pull.c. */
+enum { API_SUBJECT_BYTES = 640 };
+/* "$JS.API.<verb>.<stream>[.<more>]" */
+void js_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
+                const char *more);
+int js_status(natsMsg *msg); /* of a status message; 0 if it is none */
 FALLIBLE js_stream_ensure(struct transport *t, const struct stream_config *config);
 FALLIBLE js_stream_delete(struct transport *t, const char *name);
 FALLIBLE js_stream_info(struct stream_info *out, struct transport *t, const char *name);

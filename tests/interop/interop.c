@@ -8,13 +8,12 @@
 #include "node/base/mem.h"
 #include "node/transport/fleet.h"
 #include "proto/body.h"
+#include "tests/check/command.h"
 #include "tests/check/server.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define S UINT64_C(1000000000)
 
@@ -27,33 +26,50 @@ static const char *from_env(const char *name) {
     return value;
 }
 
-/* Runs a shell command; its standard output, without the last newline, in out. */
-static int run(char *out, size_t out_bytes, const char *command) {
-    FILE *f = popen(command, "r");
-    CHECK_MSG(f, "cannot run %s", command);
-    size_t len = fread(out, 1, out_bytes - 1, f);
-    while (len > 0 && out[len - 1] == '\n') {
-        len--;
+static void copy_file(const char *name) {
+    char from[600], to[600];
+    struct bytes_mut content;
+    snprintf(from, sizeof from, "%s/tests/interop/%s", from_env("BELLOWS_ROOT"), name);
+    snprintf(to, sizeof to, "%s/%s", packages, name);
+    CHECK_OK(file_read_all(&content, from, 1 << 20));
+    CHECK_OK(file_write_all(to, bytes_of(content.ptr, content.len)));
+    mem_free(content.ptr);
+}
+
+/* Once per build folder and lock file: "installed" is a copy of the lock file that was installed. */
+static bool is_installed(struct bytes lock, const char *mark) {
+    struct bytes_mut installed;
+    if (!file_exists(mark)) {
+        return false;
     }
-    out[len] = '\0';
-    int status = pclose(f);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    CHECK_OK(file_read_all(&installed, mark, 1 << 20));
+    bool same = installed.len == lock.len && memcmp(installed.ptr, lock.ptr, lock.len) == 0;
+    mem_free(installed.ptr);
+    return same;
 }
 
 static void install(void) {
-    char command[2600], out[4096];
-    const char *root = from_env("BELLOWS_ROOT");
+    static const char *const names[] = {"package.json", "package-lock.json", "store.js",
+                                        "submit.js", "submitter.js"};
+    static const char *const npm[] = {"npm",        "ci",        "--ignore-scripts",
+                                      "--no-audit", "--no-fund", NULL};
+    char out[4096], path[600];
+    struct bytes_mut lock;
     snprintf(packages, sizeof packages, "%s/tests/interop/npm", from_env("BELLOWS_BUILD"));
-    snprintf(command, sizeof command,
-             "set -e; mkdir -p %s; cd %s; cp %s/tests/interop/package*.json "
-             "%s/tests/interop/*.js .; if ! cmp -s package-lock.json installed; then "
-             "npm ci --ignore-scripts --no-audit --no-fund && cp package-lock.json installed; fi; "
-             "node --version 2>&1",
-             packages, packages, root, root);
-    strncat(command, " 2>npm.log", sizeof command - strlen(command) - 1);
-    if (run(out, sizeof out, command) != 0) {
-        check_skip("npm cannot install the official clients here; see %s/npm.log", packages);
+    CHECK_OK(dir_make(packages));
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        copy_file(names[i]);
     }
+    snprintf(path, sizeof path, "%s/package-lock.json", packages);
+    CHECK_OK(file_read_all(&lock, path, 1 << 20));
+    snprintf(path, sizeof path, "%s/installed", packages);
+    if (!is_installed(bytes_of(lock.ptr, lock.len), path)) {
+        if (check_command(out, sizeof out, packages, npm) != 0) {
+            check_skip("npm cannot install the official clients here: %.300s", out);
+        }
+        CHECK_OK(file_write_all(path, bytes_of(lock.ptr, lock.len)));
+    }
+    mem_free(lock.ptr);
 }
 
 static struct transport *begin(void) {
@@ -66,17 +82,16 @@ static struct transport *begin(void) {
     return t;
 }
 
-static void script(char *out, size_t out_bytes, int want, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void script(char *out, size_t out_bytes, int want, const char *format, ...) {
-    char arguments[1500], command[2200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(arguments, sizeof arguments, format, args);
-    va_end(args);
-    snprintf(command, sizeof command, "cd %s && node %s 2>&1", packages, arguments);
-    int code = run(out, out_bytes, command);
-    CHECK_MSG(code == want, "node %s ended with %d: %.600s", arguments, code, out);
+/* `node store.js SERVER …`: its output. */
+#define STORE(out, ...) store(out, sizeof(out), (const char *const[]){__VA_ARGS__, NULL})
+static void store(char *out, size_t out_bytes, const char *const *arguments) {
+    const char *argv[10] = {"node", "store.js", server.url};
+    for (size_t i = 0; arguments[i]; i++) {
+        CHECK(i + 4 < COUNT_OF(argv));
+        argv[i + 3] = arguments[i];
+    }
+    int code = check_command(out, out_bytes, packages, argv);
+    CHECK_MSG(code == 0, "store.js %s ended with %d: %.600s", arguments[0], code, out);
 }
 
 /* --- Stores --- */
@@ -89,20 +104,20 @@ static void claim_kv(void) {
     bool found;
     CHECK_OK(kv_ensure(t, &(struct kv_config){.bucket = "ours"}));
     CHECK_OK(kv_put(&revision, t, "ours", "a.b", bytes_of("from C", 6)));
-    script(out, sizeof out, 0, "store.js %s kv-get ours a.b", server.url);
+    STORE(out, "kv-get", "ours", "a.b");
     snprintf(want, sizeof want, "%llu from C", (unsigned long long)revision);
     CHECK_STR(want, out);
     CHECK_OK(kv_delete(NULL, t, "ours", "a.b", 0));
-    script(out, sizeof out, 0, "store.js %s kv-get ours a.b", server.url);
+    STORE(out, "kv-get", "ours", "a.b");
     CHECK_STR("none", out);
-    script(out, sizeof out, 0, "store.js %s kv-put ours x hello", server.url);
+    STORE(out, "kv-put", "ours", "x", "hello");
     CHECK_OK(kv_get(&e, &found, t, "ours", "x"));
     CHECK(found && e.value.len == 5 && e.revision == strtoull(out, NULL, 10));
     CHECK_MEM("hello", e.value.ptr, 5);
     kv_entry_done(&e);
-    script(out, sizeof out, 0, "store.js %s kv-make theirs", server.url);
+    STORE(out, "kv-make", "theirs");
     CHECK_OK(kv_put(&revision, t, "theirs", "y", bytes_of("1", 1)));
-    script(out, sizeof out, 0, "store.js %s kv-get theirs y", server.url);
+    STORE(out, "kv-get", "theirs", "y");
     CHECK_STR("1 1", out);
     transport_close(&t);
 }
@@ -131,14 +146,13 @@ static void check_object_exchange(struct transport *t, const char *bucket, size_
     snprintf(path, sizeof path, "%s/data", server.dir);
     snprintf(back_path, sizeof back_path, "%s/back", server.dir);
     CHECK_OK(file_write_all(path, bytes_of(data, bytes)));
-    script(out, sizeof out, 0, "store.js %s obj-put %s 'from js' %s", server.url, bucket, path);
+    STORE(out, "obj-put", bucket, "from js", path);
     CHECK_OK(object_get(&info, &found, t, bucket, "from js", bytes, gather, &g));
     CHECK(found && g.len == bytes);
     CHECK_EQ((bytes + 131071) / 131072, info.chunks_count); /* the client's own chunk size */
     CHECK_MEM(data, g.ptr, bytes);
     CHECK_OK(object_put_bytes(&info, t, bucket, "from/c + x", bytes_of(data, bytes)));
-    script(out, sizeof out, 0, "store.js %s obj-get %s 'from/c + x' %s", server.url, bucket,
-           back_path);
+    STORE(out, "obj-get", bucket, "from/c + x", back_path);
     CHECK_OK(file_read_all(&back, back_path, bytes + 1));
     CHECK_EQ(bytes, back.len);
     CHECK_MEM(data, back.ptr, bytes);
@@ -153,7 +167,7 @@ static void claim_objects(void) {
     CHECK_OK(object_bucket_ensure(t, &(struct object_bucket_config){.bucket = "objects"}));
     check_object_exchange(t, "objects", 3000000);
     check_object_exchange(t, "objects", 1);
-    script(out, sizeof out, 0, "store.js %s obj-make their-objects", server.url);
+    STORE(out, "obj-make", "their-objects");
     check_object_exchange(t, "their-objects", 300000);
     transport_close(&t);
 }
@@ -265,28 +279,31 @@ static void serve(struct transport *t, const struct subject_space *space, struct
     puller_close(&p);
 }
 
-static void submit_and_serve(size_t values_count, const char *options, const char *want) {
+static void submit_and_serve(size_t values_count, const char *const *options, const char *want) {
     struct transport *t = begin();
     struct subject_space space;
-    char command[2600], out[4096], path[600];
+    struct check_command submit;
+    char out[4096], path[600], proto[600], digest[65];
     struct values v = make_values(values_count);
     snprintf(path, sizeof path, "%s/w.wtns", server.dir);
+    snprintf(proto, sizeof proto, "%s/proto", from_env("BELLOWS_ROOT"));
+    snprintf(digest, sizeof digest, "%064d", 7);
     write_wtns(path, v);
     CHECK_OK(subject_space_init(&space, NULL));
     CHECK_OK(fleet_ensure(t, &space, NULL));
     CHECK_OK(fleet_ensure(t, &space, NULL)); /* idempotent */
     CHECK_OK(fleet_ensure_tenant(t, &space, "acme", NULL));
-    snprintf(command, sizeof command,
-             "cd %s && node submit.js --server %s --proto %s/proto --tenant acme --key-digest "
-             "%064d --wait-ms 20000 %s %s 2>&1",
-             packages, server.url, from_env("BELLOWS_ROOT"), 7, options, path);
-    FILE *f = popen(command, "r");
-    CHECK(f);
+    const char *argv[20] = {"node",         "submit.js", "--server",  server.url,
+                            "--proto",      proto,       "--tenant",  "acme",
+                            "--key-digest", digest,      "--wait-ms", "20000"};
+    size_t argc = 12;
+    for (; *options; options++) {
+        argv[argc++] = *options;
+    }
+    argv[argc] = path;
+    check_command_start(&submit, packages, argv);
     serve(t, &space, v);
-    size_t len = fread(out, 1, sizeof out - 1, f);
-    out[len] = '\0';
-    int status = pclose(f);
-    CHECK_MSG(status == 0, "submit.js: %.800s", out);
+    CHECK_MSG(check_command_finish(&submit, out, sizeof out) == 0, "submit.js: %.800s", out);
     CHECK_HAS(out, "\"status\":1");
     CHECK_HAS(out, want);
     CHECK_HAS(out, "\"pi_a\":[\"7\",\"8\",\"1\"]");
@@ -297,12 +314,13 @@ static void submit_and_serve(size_t values_count, const char *options, const cha
 }
 
 static void claim_submit_object(void) {
-    submit_and_serve(30000, "--object --frame-bytes 262144",
-                     "\"places\":[\"object\"],\"frames\":[4]");
+    static const char *const options[] = {"--object", "--frame-bytes", "262144", NULL};
+    submit_and_serve(30000, options, "\"places\":[\"object\"],\"frames\":[4]");
 }
 
 static void claim_submit_inline(void) {
-    submit_and_serve(3000, "", "\"places\":[\"inline\"],\"frames\":[1]");
+    static const char *const options[] = {NULL};
+    submit_and_serve(3000, options, "\"places\":[\"inline\"],\"frames\":[1]");
 }
 
 int main(int argc, char **argv) {

@@ -6,6 +6,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/transport/transport.h"
+#include "tests/check/command.h"
 #include "tests/check/server.h"
 
 #include <pthread.h>
@@ -406,14 +407,14 @@ static void claim_permissions(void) {
 
 /* A certificate for 127.0.0.1 that is its own authority, by the openssl program. */
 static bool make_certificate(char *cert, char *key, size_t path_bytes) {
-    char command[1600];
+    char out[2000];
     snprintf(cert, path_bytes, "%s/cert.pem", server.dir);
     snprintf(key, path_bytes, "%s/key.pem", server.dir);
-    snprintf(command, sizeof command,
-             "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=worker "
-             "-addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s >/dev/null 2>&1",
-             key, cert);
-    return system(command) == 0;
+    const char *const argv[] = {
+        "openssl", "req", "-x509", "-newkey",    "rsa:2048", "-nodes",
+        "-days",   "2",   "-subj", "/CN=worker", "-addext",  "subjectAltName=IP:127.0.0.1",
+        "-keyout", key,   "-out",  cert,         NULL};
+    return check_command(out, sizeof out, NULL, argv) == 0;
 }
 
 static void claim_tls(void) {

@@ -1,0 +1,20 @@
+/* Programs that a test runs: no shell, output captured, ended with the test.
+ *
+ * Threads  the one that started it (the program dies with that thread).
+ */
+#pragma once
+#include "tests/check/check.h"
+
+#include <sys/types.h>
+
+struct check_command {
+    pid_t pid;
+    int fd; /* its standard output and error */
+};
+
+/* argv ends with NULL; dir may be NULL. Fails the claim when it cannot be started. */
+void check_command_start(struct check_command *out, const char *dir, const char *const *argv);
+/* Waits; the first out_bytes - 1 bytes of output as text, trailing newlines cut. Exit code, 128 + signal if killed. */
+int check_command_finish(struct check_command *c, char *out, size_t out_bytes);
+/* Both in one. 127: no such program. */
+int check_command(char *out, size_t out_bytes, const char *dir, const char *const *argv);
