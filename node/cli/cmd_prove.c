@@ -117,6 +117,12 @@ static enum err open_files(struct run *run, const struct args *args) {
     uint64_t start_ns = clock_ns();
     struct key_options key_options = {.allow_insecure = args_switch(args, "allow-insecure-keys")};
     TRY(key_open(&run->key, run->key_path, key_options));
+    if (key_shape(run->key)->format == KEY_FORMAT_ZKEY && !key_contributions(run->key).present) {
+        fprintf(stderr,
+                "bellows prove: warning: %s is unfinished: section 10 (contributions) is missing; "
+                "proving does not need it\n",
+                run->key_path);
+    }
     TRY(witness_open(&run->witness, run->witness_path));
     TRY(witness_fits(&run->witness, key_shape(run->key), run->key_path));
     if (args_text(args, "r1cs")) {

@@ -280,6 +280,33 @@ static void claim_bad_names_section(void) {
     }
 }
 
+/* A key whose section 10, the last one, was never written: usable, and said to be unfinished. */
+static void claim_unfinished_key(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    struct bytes_mut key;
+    scratch_open(&s);
+    CHECK_OK(file_read_all(&key, vector("bn128", "base/circuit.zkey"), 1 << 20));
+    size_t at = 12;
+    while (load_u32le(key.ptr + at) != 10) {
+        at += 12 + load_u64le(key.ptr + at + 4);
+        CHECK(at < key.len);
+    }
+    store_u32le(key.ptr + 8, 9);
+    const char *path = scratch_path(&s, "unfinished.zkey");
+    CHECK_OK(file_write_all(path, bytes_of(key.ptr, at)));
+    mem_free(key.ptr);
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s proof.json public.json", path,
+                vector("bn128", "base/witness.wtns"));
+    CHECK_EQ(0, r.exit_code);
+    CHECK_HAS(r.err, "section 10 (contributions) is missing");
+    run_free(&r);
+    run_program(&r, &s, NULL, "verify %s public.json proof.json",
+                vector("bn128", "base/verification_key.json"));
+    CHECK_EQ(0, r.exit_code);
+    run_free(&r);
+}
+
 static void claim_misfits(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
@@ -581,6 +608,7 @@ int main(int argc, char **argv) {
         {"an unsatisfied witness is exit code 1, a sentence and no file", claim_unsatisfied},
         {"every bad file is refused at once, by name, leaving nothing", claim_bad_files},
         {"a bad key's message names the section", claim_bad_names_section},
+        {"a key without section 10 proves, with a warning (A01)", claim_unfinished_key},
         {"files that do not fit each other are refused with both counts", claim_misfits},
         {"a forgeable key needs --allow-insecure-keys", claim_insecure},
         {"outputs that cannot be written are refused before the work", claim_unwritable},
