@@ -74,5 +74,8 @@ void backlog_remove(struct backlog *b, struct job_view *job);
 static inline struct job_name job_name_of(const struct job_view *job) {
     return (struct job_name){job->tenant, job->job};
 }
+static inline bool backlog_is_expired(const struct job_view *job, uint64_t now_ns) {
+    return job->deadline_ns && job->deadline_ns <= now_ns;
+}
 /* A tenant who had nothing waiting starts level with the others, neither owed nor owing. */
 void backlog_level_tenant(struct backlog *b, uint32_t tenant_idx);

@@ -255,7 +255,7 @@ static enum err end_if_due(struct coordinator *c, struct job_view *job, uint64_t
     if (job->used_up) {
         return ending_dead(c, job);
     }
-    if (job->deadline_ns && job->deadline_ns <= now_ns) {
+    if (backlog_is_expired(job, now_ns)) {
         return ending_stop(c, job_name_of(job), E_DEADLINE,
                            "the deadline passed before the proof was stored", &state);
     }

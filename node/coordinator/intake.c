@@ -16,7 +16,9 @@
 #include "node/base/mem.h"
 #include "node/coordinator/work.h"
 
-static const uint64_t NAK_DELAY_NS = UINT64_C(1000000000);
+enum { TAKE_TRIES_MAX = 100 }; /* of a message that fails or kills the coordinator each time */
+static const uint64_t NAK_DELAY_NS = UINT64_C(1000000000); /* times the deliveries so far */
+static const uint64_t NAK_DELAY_LONGEST_NS = UINT64_C(30000000000);
 
 static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
@@ -149,7 +151,12 @@ static enum err take(struct coordinator *c, const job_message *job, struct bytes
     REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
     TRY(note_queued(c, &slot, &at, job));
     TRY(check_cancelled(&cancelled, c, job));
+    const struct job_view *view = backlog_find(&c->backlog, at.name);
     enum job_state state;
+    if (!cancelled && view && backlog_is_expired(view, clock_ns())) {
+        return ending_stop(c, at.name, E_DEADLINE, "the deadline had passed when the job came in",
+                           &state);
+    }
     return cancelled
                ? ending_stop(c, at.name, E_CANCELLED, "cancelled before it was taken in", &state)
                : OK;
@@ -165,6 +172,9 @@ void intake_take(struct coordinator *c, struct message *m) {
         return;
     }
     code = job_unpack(&job, m->data, &parts, UINT64_MAX);
+    if (code == OK && m->deliveries > TAKE_TRIES_MAX) {
+        code = err_set(E_INTERNAL, "the job could not be taken in, %d times", TAKE_TRIES_MAX);
+    }
     if (code != OK) {
         code = refuse_unreadable(c, &parts, code);
     } else {
@@ -181,5 +191,7 @@ void intake_take(struct coordinator *c, struct message *m) {
     char quoted[ERR_DETAIL_BYTES + 64];
     log_warn("job.postponed", "job=%s tenant=%s error=%s detail=%s", parts.job, parts.tenant,
              err_name(code), log_quote(quoted, sizeof quoted, err_detail()));
-    IGNORE(transport_ack(c->links.control, m->reply, ACK_NAK, NAK_DELAY_NS));
+    uint64_t delay_ns = NAK_DELAY_NS * (m->deliveries ? m->deliveries : 1);
+    IGNORE(transport_ack(c->links.control, m->reply, ACK_NAK,
+                         delay_ns < NAK_DELAY_LONGEST_NS ? delay_ns : NAK_DELAY_LONGEST_NS));
 }

@@ -216,13 +216,15 @@ static enum err round_init(struct round *r, struct coordinator *c, size_t waitin
     TRY(mem_new(&r->items, waiting, sizeof *r->items));
     TRY(mem_new(&r->places, waiting, sizeof *r->places));
     TRY(mem_new(&r->lanes, c->lanes.count, sizeof *r->lanes));
+    uint64_t now_ns = clock_ns();
     for (size_t i = 0; i < c->backlog.count; i++) {
         struct job_view *job = c->backlog.jobs[i];
         uint64_t urgent_ns = job->deadline_ns > URGENT_BEFORE_NS
                                  ? job->deadline_ns - URGENT_BEFORE_NS
                                  : job->deadline_ns;
         for (uint32_t k = 0; k < job->parts_count; k++) {
-            if (job->parts[k].state != JOB_QUEUED || job->used_up) {
+            if (job->parts[k].state != JOB_QUEUED || job->used_up ||
+                backlog_is_expired(job, now_ns)) {
                 continue;
             }
             r->places[r->items_count] = (struct part_at){job, k};

@@ -26,15 +26,16 @@
 enum {
     LANE_DEPTH_MAX = 32, /* messages per lane subject */
     LANE_DELIVERIES_MAX = 4,
-    INTAKE_DELIVERIES_MAX = 5,
+    INTAKE_DELIVERIES_MAX = 1000, /* the coordinator gives up long before, with a result */
     INTAKE_ACK_PENDING_MAX = 64
 };
-#define LANE_ACK_WAIT_NS   (15 * UINT64_C(1000000000)) /* in-progress acks every 4 s */
-#define LANE_PROGRESS_NS   (4 * UINT64_C(1000000000))
-#define INTAKE_ACK_WAIT_NS (30 * UINT64_C(1000000000))
-#define LEASE_TTL_NS       (6 * UINT64_C(1000000000))  /* renew every 1.5 s, step down at 4.5 s */
-#define LANE_INFO_TTL_NS   (20 * UINT64_C(1000000000)) /* refreshed every 5 s */
-#define JOB_AGE_MAX_NS     (7 * 86400 * UINT64_C(1000000000))
+#define LANE_ACK_WAIT_NS (15 * UINT64_C(1000000000)) /* in-progress acks every 4 s */
+#define LANE_PROGRESS_NS (4 * UINT64_C(1000000000))
+#define INTAKE_ACK_WAIT_NS                                                                         \
+    (5 * UINT64_C(1000000000)) /* below a lease: what a dead leader held is there for the next */
+#define LEASE_TTL_NS     (6 * UINT64_C(1000000000))  /* renew every 1.5 s, step down at 4.5 s */
+#define LANE_INFO_TTL_NS (20 * UINT64_C(1000000000)) /* refreshed every 5 s */
+#define JOB_AGE_MAX_NS   (7 * 86400 * UINT64_C(1000000000))
 
 struct fleet_options {
     uint32_t replicas;         /* control streams and buckets; 0: 1 */

@@ -142,7 +142,7 @@ static struct job_place place_of(const struct submitter *s, const char *job_id) 
 
 result_message *job_result(const struct submitter *s, const char *job_id, uint64_t generation) {
     struct job_place at = place_of(s, job_id);
-    for (int n = 0; n < 1000; n++) {
+    for (int n = 0; n < 3000; n++) {
         result_message *result = NULL;
         bool found = false;
         CHECK_OK(result_fetch(&result, &found, &at, generation));
@@ -151,7 +151,7 @@ result_message *job_result(const struct submitter *s, const char *job_id, uint64
         }
         clock_sleep_ns(SECOND / 100);
     }
-    CHECK_MSG(false, "job %s has no result after ten seconds", job_id);
+    CHECK_MSG(false, "job %s has no result after thirty seconds", job_id);
     return NULL;
 }
 

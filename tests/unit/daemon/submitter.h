@@ -26,7 +26,7 @@ struct job_order {
     uint32_t lie_values_count; /* != 0: what the descriptor claims */
 };
 void submit_job(const struct submitter *s, const struct job_order *job);
-/* The result, which must come within ten seconds; message_free. */
+/* The result, which must come within thirty seconds; message_free. */
 result_message *job_result(const struct submitter *s, const char *job_id, uint64_t generation);
 /* Status OK, so many proofs, each verified with the key's verifying key. */
 void check_proved(const result_message *result, const char *case_name, uint32_t parts_count);
