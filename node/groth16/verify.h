@@ -19,6 +19,7 @@ struct verify_item {
     const struct proof *proof;
     const struct scalar *publics; /* vk->public_count of them */
 };
-/* OK if all verify. E_UNSAT: at least one does not; *bad_idx is the first that fails on its own. */
+/* OK if all verify. E_UNSAT, E_RANGE, E_CURVE: at least one does not; *bad_idx is the first that fails on its own, and the
+ * code is that one's. */
 FALLIBLE groth16_verify_batch(size_t *bad_idx, const struct vkey *vk,
                               const struct verify_item *items, size_t items_count);
