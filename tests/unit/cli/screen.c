@@ -27,8 +27,11 @@ static char *drawn_on(int write_fd, int read_fd, const struct job_watch *watch, 
     CHECK(dup2(kept, STDERR_FILENO) >= 0);
     close(kept);
     CHECK(fcntl(read_fd, F_SETFL, O_NONBLOCK) == 0);
-    ssize_t len = read(read_fd, text, sizeof text - 1);
-    text[len > 0 ? len : 0] = '\0';
+    size_t len = 0;
+    for (ssize_t got; (got = read(read_fd, text + len, sizeof text - 1 - len)) > 0;) {
+        len += (size_t)got; /* a terminal hands out its bytes in pieces */
+    }
+    text[len] = '\0';
     CHECK(!screen);
     return text;
 }
