@@ -29,18 +29,19 @@
 #include <string.h>
 
 enum {
-    CHUNK_MAX = 65536,     /* points; 32768 +8 %, 8192 +30 %: every pass walks all buckets */
-    CHUNK_WHOLE = 16384,   /* a sum of so many points is one chunk */
-    CHUNK_LEAST = 4096,    /* not shrunk below */
-    ENTRIES_LEAST = 32768, /* points times windows of a bundle: fills batches of small sums */
+    CHUNK_MAX = 65536, /* points; where buckets are many, 32768 is 3 % slower, 131072 no faster */
+    CHUNK_ORDINARY = 32768, /* 16384 is 2-4 % slower */
+    CHUNK_WHOLE = 16384,    /* a sum of so many points is one chunk */
+    CHUNK_LEAST = 4096,     /* not shrunk below */
+    ENTRIES_LEAST = 32768,  /* points times windows of a bundle: fills batches of small sums */
+    BITS_LEAST = 10,        /* windows are not shrunk below */
     BUFFERS_MAX = 16,
-    TASKS_PER_THREAD = 8, /* wanted, so that the last ones finish together */
-    WORKERS_BYTES_LEAST =
-        48 << 20 /* work areas of all threads may take this, or a third of the points */
+    TASKS_PER_THREAD = 8,         /* wanted, so that the last ones finish together */
+    TOTAL_BYTES_LEAST = 48 << 20, /* everything may take this and a third of the points */
 };
 
 struct layout {
-    unsigned workers_count, buffers_count, open_max;
+    unsigned workers_count, buffers_count, open_max, bits_max;
     uint32_t chunk_max, entries_max, lists_max;
     size_t slot_bytes_max, shared_bytes_max;
     size_t buckets_bytes[MSM_ITEMS_MAX]; /* by open set */
@@ -114,7 +115,7 @@ static double windows_cost(uint64_t nonzero, uint64_t wide, unsigned bits, unsig
            (count - low) * window_cost((double)wide, bits);
 }
 
-/* The smallest window within 3 % of the best: more buckets have to pay for their memory. */
+/* The smallest window within 7 % of the best by the count: twice the buckets do not pay for less, as they leave caches. */
 unsigned msm_window_bits(uint64_t nonzero, uint64_t wide, unsigned scalar_bits) {
     double cost[MSM_BITS_MAX + 1], least = 0;
     for (unsigned bits = MSM_BITS_MIN; bits <= MSM_BITS_MAX; bits++) {
@@ -122,7 +123,7 @@ unsigned msm_window_bits(uint64_t nonzero, uint64_t wide, unsigned scalar_bits) 
         least = bits == MSM_BITS_MIN || cost[bits] < least ? cost[bits] : least;
     }
     unsigned best = MSM_BITS_MIN;
-    while (cost[best] > 1.03 * least) {
+    while (cost[best] > 1.07 * least) {
         best++;
     }
     return best;
@@ -133,94 +134,20 @@ double msm_additions(uint64_t points_count, unsigned scalar_bits) {
     return windows_cost(points_count, points_count, bits, scalar_bits);
 }
 
-static unsigned bits_planned(const struct msm_shape *shape, unsigned scalar_bits,
-                             struct msm_options options) {
-    return options.window_bits
-               ? options.window_bits
-               : msm_window_bits(shape->points_count, shape->points_count, scalar_bits);
+static unsigned bits_planned(const struct layout *l, const struct msm_shape *shape,
+                             unsigned scalar_bits, struct msm_options options) {
+    unsigned bits = msm_window_bits(shape->points_count, shape->points_count, scalar_bits);
+    return options.window_bits ? options.window_bits : bits < l->bits_max ? bits : l->bits_max;
 }
 
 /* --- Layout --- */
-
-static size_t worker_bytes(const struct layout *l) {
-    struct carver c = {0};
-    size_t entries = l->entries_max, lists = l->lists_max;
-    carve(&c, entries + 2 * lists + 8, l->slot_bytes_max);
-    carve(&c, 1, l->shared_bytes_max);
-    carve(&c, entries + lists + 8, sizeof(uint32_t));
-    carve(&c, entries / 2 + lists / 2 + 16, 2 * sizeof(uint32_t));
-    carve(&c, lists, 3 * sizeof(uint32_t));
-    carve(&c, entries, sizeof(int16_t));
-    return c.used;
-}
-
-static void layout_sizes(struct layout *l, uint32_t chunk_max, uint32_t buckets_most) {
-    l->chunk_max = chunk_max;
-    l->entries_max = chunk_max > ENTRIES_LEAST ? chunk_max : ENTRIES_LEAST;
-    l->lists_max = buckets_most + 1;
-    if (l->lists_max < l->entries_max / 4) {
-        l->lists_max = l->entries_max / 4;
-    }
-}
-
-static void layout_of(struct layout *l, const struct cpu_ops *ops, const struct msm_shape *shapes,
-                      size_t shapes_count, unsigned threads, struct msm_options options) {
-    uint64_t points_most = 1, points_bytes = 0;
-    uint32_t buckets_most = 0;
-    *l = (struct layout){0};
-    ASSERT(shapes_count > 0 && shapes_count <= MSM_ITEMS_MAX && threads > 0);
-    size_t sizes[MSM_ITEMS_MAX];
-    for (size_t i = 0; i < shapes_count; i++) {
-        const struct group_ops *group = &ops->group[shapes[i].group];
-        struct msm_windows w;
-        msm_windows_of(&w, bits_planned(&shapes[i], ops->scalar_bits, options), ops->scalar_bits);
-        sizes[i] = (size_t)w.count * (w.buckets_count + 1) * group->slot_bytes;
-        points_most = points_most > shapes[i].points_count ? points_most : shapes[i].points_count;
-        points_bytes += shapes[i].points_count * group->slot_bytes;
-        buckets_most = buckets_most > w.buckets_count ? buckets_most : w.buckets_count;
-        l->slot_bytes_max =
-            l->slot_bytes_max > group->slot_bytes ? l->slot_bytes_max : group->slot_bytes;
-        l->shared_bytes_max =
-            l->shared_bytes_max > group->shared_bytes ? l->shared_bytes_max : group->shared_bytes;
-    }
-    uint64_t chunk = points_most <= CHUNK_WHOLE ? points_most : points_most / 2;
-    chunk = points_most > CHUNK_WHOLE && chunk < CHUNK_WHOLE ? CHUNK_WHOLE : chunk;
-    chunk = chunk > CHUNK_MAX ? CHUNK_MAX : chunk;
-    if (options.chunk_max && chunk > options.chunk_max) {
-        chunk = options.chunk_max;
-    }
-    uint64_t allowed =
-        points_bytes / 3 > WORKERS_BYTES_LEAST ? points_bytes / 3 : WORKERS_BYTES_LEAST;
-    l->workers_count = threads;
-    layout_sizes(l, (uint32_t)((chunk + 7) & ~UINT64_C(7)), buckets_most);
-    while (l->workers_count * worker_bytes(l) > allowed && l->chunk_max >= 2 * CHUNK_LEAST) {
-        layout_sizes(l, l->chunk_max / 2, buckets_most);
-    }
-    while (l->workers_count * worker_bytes(l) > allowed && l->workers_count > 1) {
-        l->workers_count--;
-    }
-    l->open_max = 2 + l->workers_count / 16;
-    l->open_max = l->open_max < shapes_count ? l->open_max : (unsigned)shapes_count;
-    l->buffers_count = l->open_max + 1 < BUFFERS_MAX ? l->open_max + 1 : BUFFERS_MAX;
-    /* Any sum may open any set: the k-th set need only hold the k-th largest sum, as larger sums come first. */
-    for (size_t set = 0; set < l->open_max; set++) {
-        size_t largest = set;
-        for (size_t i = set; i < shapes_count; i++) {
-            largest = sizes[i] > sizes[largest] ? i : largest;
-        }
-        size_t t = sizes[set];
-        sizes[set] = sizes[largest];
-        sizes[largest] = t;
-        l->buckets_bytes[set] = sizes[set];
-    }
-}
 
 static void carve_workers(struct run *r, struct carver *c) {
     const struct layout *l = &r->layout;
     const size_t entries = l->entries_max, lists = l->lists_max;
     for (unsigned i = 0; i < l->workers_count; i++) {
         struct msm_worker w = {.entries_max = l->entries_max, .lists_max = l->lists_max};
-        w.slots = carve(c, entries + 2 * lists + 8, l->slot_bytes_max);
+        w.slots = carve(c, (entries > lists ? entries : lists) + lists + 8, l->slot_bytes_max);
         w.shared = carve(c, 1, l->shared_bytes_max);
         w.refs = carve(c, entries + lists + 8, sizeof(uint32_t));
         w.pair_a = carve(c, entries / 2 + lists / 2 + 16, sizeof(uint32_t));
@@ -257,15 +184,93 @@ static void carve_run(struct run *r, struct carver *c, size_t sums_count) {
     }
 }
 
+/* What follows from threads, chunk and largest window. */
+static void layout_rest(struct layout *l, const struct cpu_ops *ops, const struct msm_shape *shapes,
+                        size_t shapes_count, struct msm_options options) {
+    size_t sizes[MSM_ITEMS_MAX];
+    uint32_t buckets_most = 0;
+    for (size_t i = 0; i < shapes_count; i++) {
+        const struct group_ops *group = &ops->group[shapes[i].group];
+        struct msm_windows w;
+        msm_windows_of(&w, bits_planned(l, &shapes[i], ops->scalar_bits, options),
+                       ops->scalar_bits);
+        sizes[i] = (size_t)w.count * (w.buckets_count + 1) * group->slot_bytes;
+        buckets_most = buckets_most > w.buckets_count ? buckets_most : w.buckets_count;
+    }
+    l->lists_max = buckets_most + 1;
+    l->lists_max = l->lists_max > l->entries_max / 4 ? l->lists_max : l->entries_max / 4;
+    l->open_max = 2 + l->workers_count / 16;
+    l->open_max = l->open_max < shapes_count ? l->open_max : (unsigned)shapes_count;
+    l->buffers_count = l->open_max + 1 < BUFFERS_MAX ? l->open_max + 1 : BUFFERS_MAX;
+    /* The k-th set of buckets need only hold the k-th largest sum, as larger sums come first. */
+    for (size_t set = 0; set < l->open_max; set++) {
+        size_t largest = set;
+        for (size_t i = set; i < shapes_count; i++) {
+            largest = sizes[i] > sizes[largest] ? i : largest;
+        }
+        l->buckets_bytes[set] = sizes[largest];
+        sizes[largest] = sizes[set];
+    }
+}
+
+/* One step less memory, the cheapest first: chunks, windows, threads. False: there is nothing left to take. */
+static bool layout_shrink(struct layout *l) {
+    if (l->chunk_max > CHUNK_WHOLE || (l->bits_max <= BITS_LEAST && l->chunk_max > CHUNK_LEAST)) {
+        l->chunk_max = (l->chunk_max / 2 + 7) & ~7u;
+        l->entries_max = l->chunk_max;
+    } else if (l->bits_max > BITS_LEAST) {
+        l->bits_max--;
+    } else if (l->workers_count > 1) {
+        l->workers_count--;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Sets r->layout and returns the size of the workspace. */
+static size_t layout_of(struct run *r, const struct msm_shape *shapes, size_t shapes_count,
+                        unsigned threads, struct msm_options options) {
+    const struct cpu_ops *ops = r->ops;
+    struct layout *l = &r->layout;
+    uint64_t most = 1, allowed = 0;
+    ASSERT(shapes_count > 0 && shapes_count <= MSM_ITEMS_MAX && threads > 0);
+    *l = (struct layout){.workers_count = threads, .bits_max = MSM_BITS_MAX};
+    for (size_t i = 0; i < shapes_count; i++) {
+        const struct group_ops *group = &ops->group[shapes[i].group];
+        most = most > shapes[i].points_count ? most : shapes[i].points_count;
+        allowed += shapes[i].points_count * group->slot_bytes / 3;
+        l->slot_bytes_max =
+            l->slot_bytes_max > group->slot_bytes ? l->slot_bytes_max : group->slot_bytes;
+        l->shared_bytes_max =
+            l->shared_bytes_max > group->shared_bytes ? l->shared_bytes_max : group->shared_bytes;
+    }
+    allowed += TOTAL_BYTES_LEAST;
+    uint64_t chunk = most <= CHUNK_WHOLE         ? most
+                     : most / 2 < CHUNK_WHOLE    ? CHUNK_WHOLE
+                     : most / 2 < CHUNK_ORDINARY ? most / 2
+                     : most / 8 < CHUNK_ORDINARY ? CHUNK_ORDINARY
+                     : most / 8 < CHUNK_MAX      ? most / 8
+                                                 : CHUNK_MAX;
+    chunk = options.chunk_max && chunk > options.chunk_max ? options.chunk_max : chunk;
+    l->chunk_max = ((uint32_t)chunk + 7) & ~7u;
+    l->entries_max = l->chunk_max > ENTRIES_LEAST ? l->chunk_max : ENTRIES_LEAST;
+    for (;;) {
+        struct carver c = {0};
+        carve(&c, 1, sizeof *r);
+        layout_rest(l, ops, shapes, shapes_count, options);
+        carve_run(r, &c, shapes_count);
+        if (c.used <= allowed || options.window_bits || !layout_shrink(l)) {
+            return c.used;
+        }
+    }
+}
+
 size_t msm_workspace_bytes(const struct cpu_ops *ops, const struct msm_shape *shapes,
                            size_t shapes_count, unsigned threads_count,
                            struct msm_options options) {
     struct run measured = {.ops = ops};
-    struct carver c = {0};
-    carve(&c, 1, sizeof measured);
-    layout_of(&measured.layout, ops, shapes, shapes_count, threads_count, options);
-    carve_run(&measured, &c, shapes_count);
-    return c.used;
+    return layout_of(&measured, shapes, shapes_count, threads_count, options);
 }
 
 /* --- Setting up --- */
@@ -311,7 +316,7 @@ static void run_init(struct run *r, struct msm_item *items, const struct msm_sha
     for (unsigned i = 0; i < count; i++) {
         ASSERT(items[i].source.count <= shapes[i].points_count &&
                items[i].group == shapes[i].group);
-        unsigned planned = bits_planned(&shapes[i], r->ops->scalar_bits, options);
+        unsigned planned = bits_planned(&r->layout, &shapes[i], r->ops->scalar_bits, options);
         unsigned bits =
             msm_window_bits(items[i].nonzero_count, items[i].wide_count, r->ops->scalar_bits);
         bits = options.window_bits ? options.window_bits : bits < planned ? bits : planned;
@@ -547,9 +552,10 @@ enum err msm_run(struct msm_item *items, const struct cpu_ops *ops, const struct
     memset(r, 0, sizeof *r);
     r->ops = ops;
     r->watch = watch;
-    layout_of(&r->layout, ops, shapes, items_count, pool_threads_count(pool), options);
+    size_t bytes = layout_of(r, shapes, items_count, pool_threads_count(pool), options);
+    ASSERT(bytes <= workspace.len);
     carve_run(r, &c, items_count);
-    ASSERT(c.used <= workspace.len);
+    ASSERT(c.used == bytes);
     run_init(r, items, shapes, items_count, options);
     lock_init(&r->lock, LOCK_BACKEND);
     condition_init(&r->changed);
