@@ -1,0 +1,52 @@
+/* Where coordinates lie in device memory, in 16-byte words so that every access is one wide load.
+ *
+ *   input points   x y, x y, …            interleaved as a key stores them; also the buckets
+ *   sums           x x x …, y y y …       two planes, as the prefix step reads x only
+ *   batches        word 0 of all, word 1 of all, …   planes of 16-byte words: a warp's accesses are contiguous
+ */
+#pragma once
+#include "cuda/check.cuh"
+#include "cuda/group.cuh"
+
+namespace CURVE {
+
+static const uint32_t REF_POINT = 0x40000000u, REF_INDEX = 0x3fffffffu;
+
+template <class F> struct place {
+    static constexpr int quads = F::words / 4;
+
+    __device__ __forceinline__ static F load(const uint4 *from, size_t stride) {
+        F r;
+        uint32_t *w = (uint32_t *)&r;
+#pragma unroll
+        for (int k = 0; k < quads; k++) {
+            uint4 t = from[k * stride];
+            w[4 * k] = t.x;
+            w[4 * k + 1] = t.y;
+            w[4 * k + 2] = t.z;
+            w[4 * k + 3] = t.w;
+        }
+        return r;
+    }
+    __device__ __forceinline__ static void store(uint4 *to, size_t stride, const F &f) {
+        const uint32_t *w = (const uint32_t *)&f;
+#pragma unroll
+        for (int k = 0; k < quads; k++) {
+            to[k * stride] = make_uint4(w[4 * k], w[4 * k + 1], w[4 * k + 2], w[4 * k + 3]);
+        }
+    }
+    __device__ __forceinline__ static F x_of(const gpu_pairing &s, uint32_t ref) {
+        size_t i = ref & REF_INDEX;
+        const uint4 *at = ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads
+                                          : (const uint4 *)s.sums + i * quads;
+        return load(at, 1);
+    }
+    __device__ __forceinline__ static F y_of(const gpu_pairing &s, uint32_t ref) {
+        size_t i = ref & REF_INDEX;
+        const uint4 *at = ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads + quads
+                                          : (const uint4 *)s.sums + (s.plane + i) * quads;
+        return load(at, 1);
+    }
+};
+
+} // namespace CURVE
