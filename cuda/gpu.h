@@ -1,0 +1,289 @@
+/* The GPU as the host sees it: memory, streams, and the operations of a proof as C functions.
+ *
+ * The only header of cuda/ that a C file includes. No CUDA type crosses it: streams and events are opaque, device
+ * pointers are plain pointers that the host never follows. Three layers, each usable alone:
+ *
+ *   runtime     device, memory, streams, events, copies              gpu.cu
+ *   operations  one struct of functions per curve                    expand, matrix, ntt, quotient, msm
+ *   backend     node/groth16/backend.h over the two above            backend.c
+ *
+ * An operation takes an explicit stream, allocates nothing and waits for nothing; its workspace is asked for first and
+ * passed in. Only functions named _wait wait.
+ *
+ * Layout   Points and scalars as in node/curve/curve.h: what a .zkey stores is what the device reads. A vector of Fr is
+ *          32 bytes an element, any 256-bit representative of its residue class inside a computation, canonical where
+ *          said so.
+ * Threads  one thread per process drives the device.
+ * Errors   E_DEVICE (no usable device; a call refused), E_DEVICE_LOST (the context is gone: end the process), E_LIMIT
+ *          (device memory), each with the call, what the driver said and the cure. A launch reports bad launches at
+ *          once, faults inside kernels at a later call.
+ */
+#pragma once
+#ifdef __cplusplus
+#define _Noreturn [[noreturn]]
+extern "C" {
+#endif
+#include "node/base/err.h"
+
+/* --- device --- */
+enum { GPU_NAME_BYTES = 64, GPU_UUID_BYTES = 48 };
+struct gpu_device {
+    int idx;
+    char name[GPU_NAME_BYTES];
+    char uuid[GPU_UUID_BYTES]; /* "GPU-8a6f…", as nvidia-smi prints it */
+    unsigned sm_count, compute_major, compute_minor;
+    uint64_t memory_bytes, l2_bytes;
+    unsigned driver_version, runtime_version; /* 13000 = 13.0 */
+};
+FALLIBLE gpu_count(int *out); /* E_DEVICE says why there is none and what to do */
+FALLIBLE gpu_describe(struct gpu_device *out, int idx);
+/* Makes the device the process's own. `which`: an index, a UUID or a unique start of one; NULL is the first. */
+FALLIBLE gpu_open(struct gpu_device *out, const char *which);
+FALLIBLE gpu_memory_free(uint64_t *bytes);
+
+/* --- memory: carved once from a plan, never on a job's path --- */
+FALLIBLE gpu_mem_open(void **out, size_t bytes); /* aligned to 256 bytes, not zeroed */
+void gpu_mem_close(void **ptr);                  /* *ptr may be NULL, becomes NULL */
+/* Page-locked host memory; ordinary pages touched and then registered, which is ten times faster than asking the driver
+ * to allocate. `bytes` must be the same at closing. */
+FALLIBLE gpu_pinned_open(void **out, size_t bytes);
+void gpu_pinned_close(void **ptr, size_t bytes);
+
+/* --- streams and events --- */
+struct gpu_stream;
+struct gpu_event;
+FALLIBLE gpu_stream_open(struct gpu_stream **out);
+void gpu_stream_close(struct gpu_stream **s);
+FALLIBLE gpu_stream_wait(struct gpu_stream *s); /* the host waits */
+FALLIBLE gpu_event_open(struct gpu_event **out);
+void gpu_event_close(struct gpu_event **e);
+FALLIBLE gpu_event_record(struct gpu_event *e, struct gpu_stream *s);
+FALLIBLE gpu_event_wait(struct gpu_event *e);                         /* the host waits */
+FALLIBLE gpu_stream_after(struct gpu_stream *s, struct gpu_event *e); /* the stream waits */
+FALLIBLE gpu_event_ns(uint64_t *out, struct gpu_event *from, struct gpu_event *to);
+/* Host memory is pinned_*'s: from ordinary memory the copy is slow and the call may wait. */
+FALLIBLE gpu_upload(void *device, const void *host, size_t bytes, struct gpu_stream *s);
+FALLIBLE gpu_download(void *host, const void *device, size_t bytes, struct gpu_stream *s);
+FALLIBLE gpu_copy(void *device, const void *source, size_t bytes, struct gpu_stream *s);
+FALLIBLE gpu_fill(void *device, int byte, size_t bytes, struct gpu_stream *s);
+
+/* --- expansion of packed scalars --- */
+enum { GPU_PACKED_BLOCK = 1 << 16 }; /* scalars in a block */
+/* Where a block's parts lie, as byte offsets into the packed bytes; all aligned to 16. A class is 2 bits, 16 a word, low
+ * bits first: 0, 1, small (signed, `width` bytes), full (32 bytes). A short last block's classes are padded with 0. */
+struct gpu_packed_block {
+    uint64_t classes, small, full;
+    uint32_t width, scalars_count;
+};
+
+/* --- sparse matrix: rows of (column, coefficient), coefficients through a dictionary --- */
+enum {
+    GPU_COEFFICIENT_ONE = 0,
+    GPU_COEFFICIENT_MINUS_ONE = 1,
+    GPU_ROW_LONG = 16,
+    GPU_CONSTANT_BYTES = 64
+};
+struct gpu_matrix {            /* all pointers into device memory, lent */
+    const uint32_t *row_start; /* rows_count + 1 */
+    const uint32_t *columns;
+    const uint32_t
+        *coefficients;      /* indices into the dictionary; entries 0 and 1 of it are +1 and -1 */
+    const void *dictionary; /* GPU_CONSTANT_BYTES an entry, by `constant` below */
+    const uint32_t *long_rows; /* rows of more than GPU_ROW_LONG terms, a block each */
+    uint32_t rows_count, long_count;
+};
+
+/* --- transforms --- */
+struct gpu_domain { /* a plain value; tables in device memory that the caller keeps */
+    unsigned log2;
+    bool powers;            /* H in powers of tau, else in the coset's Lagrange basis */
+    const void *nr_table;   /* 2^log2 / 2 constants */
+    const void *rn_table;   /* 2^log2 constants */
+    const void *scale_high; /* powers: output scale of place j = j1 2^h + j2 */
+    const void *scale_low;
+    uint32_t k1[16], k2[16]; /* constants of the last pass */
+};
+struct gpu_domain_options {
+    unsigned log2;
+    bool powers;
+    uint64_t root[4];  /* generator of the domain, canonical */
+    uint64_t shift[4]; /* g of the coset g·H, canonical */
+};
+
+/* --- multi-scalar multiplication --- */
+enum { GPU_LANES_MAX = 4, GPU_CHUNKS_MAX = 1024, GPU_MSM_WINDOW_MIN = 4, GPU_MSM_WINDOW_MAX = 24 };
+struct gpu_msm_shape {
+    uint32_t scalars_count;
+    unsigned scalar_bits; /* of r */
+    unsigned window_bits; /* c: signed digits of c bits */
+    unsigned chunk_log2;  /* (bucket, point) pairs worked on at once, in each lane */
+    unsigned lanes_count; /* chunks in flight, 2 … GPU_LANES_MAX */
+    unsigned sm_count;
+};
+/* Sizes that follow from a shape. */
+struct gpu_msm_sizes {
+    unsigned windows_count;
+    uint32_t buckets_count; /* of all windows */
+    uint64_t pairs_max;     /* scalars × windows */
+    uint32_t chunks_max;
+    unsigned row_bits, column_bits; /* a window's bucket index = row ‖ column */
+    uint32_t results_count; /* XYZZ points that come back: (row_bits + column_bits + 1) · windows */
+};
+/* What the host learns of the sorted pairs, read back once: grid sizes of everything that follows. */
+struct gpu_pair_counts {
+    uint32_t pairs_count, unused[3];
+    struct {
+        uint32_t first_key, last_key,
+            continues;      /* continues: begins inside a bucket of the chunk before */
+        uint32_t round[33]; /* elements before round r, and at the end the runs */
+    } chunk[GPU_CHUNKS_MAX];
+};
+/* The sorted pairs of one vector of scalars; several MSMs over the same scalars share them. */
+struct gpu_pairs {
+    struct gpu_msm_shape shape;
+    struct gpu_msm_sizes sizes;
+    uint32_t *keys, *points; /* device: window ‖ |digit|-1, and index | sign bit */
+    uint32_t *run_start,
+        *run_end; /* device: a run is one bucket inside one chunk; id = key + chunk */
+    const struct gpu_pair_counts
+        *host; /* pinned; valid after the event recorded behind pairs_run */
+};
+struct gpu_msm_streams {
+    struct gpu_stream *main, *lane[GPU_LANES_MAX];
+    struct gpu_event *fork, *join[GPU_LANES_MAX];
+};
+/* Pairs of points that are added: listed, or (p, p + 2^log2) in groups. */
+struct gpu_pairing {
+    const uint32_t *list; /* 2 references a pair; NULL: regular */
+    uint32_t base;        /* regular: reference of the first */
+    unsigned half_log2;
+    const void *points; /* interleaved x, y: what references with the point bit name */
+    void *sums;         /* x plane, then the y plane `plane` elements on */
+    size_t plane;
+};
+struct gpu_batch { /* prefix products and inverses of one round */
+    void *prefixes, *products, *inverse_prefixes;
+    size_t prefixes_plane, products_plane; /* elements: planes of 16-byte words */
+};
+struct gpu_bit_lists { /* input of the last step: row and column sums of every window */
+    uint32_t windows_count;
+    const void *rows, *columns; /* x planes */
+    size_t rows_plane, columns_plane;
+    unsigned row_bits, column_bits;
+    uint32_t rows_count, columns_count; /* per window */
+};
+struct gpu_group { /* one curve, one group; sizes in bytes */
+    size_t coordinate_bytes, result_bytes;
+    FALLIBLE (*prefix)
+    (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
+     unsigned per_thread, struct gpu_stream *s);
+    FALLIBLE (*invert)
+    (const struct gpu_batch *batch, uint32_t count, uint32_t threads, struct gpu_stream *s);
+    FALLIBLE (*add)
+    (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
+     unsigned per_thread, uint32_t out_base, struct gpu_stream *s);
+    FALLIBLE (*scatter)
+    (void *buckets, void *extra, const struct gpu_pairing *source, const uint32_t *keys,
+     uint32_t key_add, const uint32_t *refs, uint32_t refs_or, uint32_t count, uint32_t chunk,
+     bool continues, struct gpu_stream *s);
+    FALLIBLE (*bit_sums)(void *results, const struct gpu_bit_lists *lists, struct gpu_stream *s);
+    /* Host: from what was read back to the affine sum, in the layout of struct g1, g2. */
+    void (*finish)(uint64_t *out, const void *results, const void *extra,
+                   const struct gpu_pairs *pairs);
+};
+
+/* One curve's operations on the device. */
+struct gpu_curve {
+    unsigned scalar_bits, two_adicity;
+    uint64_t r[4];
+    /* Packed bytes to canonical scalars. */
+    FALLIBLE (*expand)
+    (void *out, const struct gpu_packed_block *blocks, const void *data, uint32_t blocks_count,
+     struct gpu_stream *s);
+    /* out = M·w, canonical; w canonical. */
+    FALLIBLE (*matrix_times)
+    (void *out, const struct gpu_matrix *m, const void *w, struct gpu_stream *s);
+    /* Host: a coefficient as the device wants it, (value, floor(value · 2^256 / r)). */
+    void (*constant)(void *out, const uint64_t value[4]);
+    /* Tables of a domain: `memory` of domain_bytes on the device, the caller's as long as *out is used. */
+    size_t (*domain_bytes)(unsigned log2, bool powers);
+    FALLIBLE (*domain_build)
+    (struct gpu_domain *out, const struct gpu_domain_options *options, void *memory,
+     struct gpu_stream *s);
+    /* Evaluations on the domain, natural order, to n times the coefficients, bit-reversed. May be in place. */
+    FALLIBLE (*ntt_inverse)
+    (void *out, const void *in, const struct gpu_domain *d, struct gpu_stream *s);
+    /* Bit-reversed coefficients to evaluations on the coset, natural order. May be in place. */
+    FALLIBLE (*ntt_coset)
+    (void *out, const void *in, const struct gpu_domain *d, struct gpu_stream *s);
+    /* h receives the scalars of H, canonical, from the evaluations a and b (canonical, natural order), which are
+     * overwritten. Natural order for the coset form, bit-reversed for powers. */
+    FALLIBLE (*quotient)
+    (void *h, void *a, void *b, const struct gpu_domain *d, struct gpu_stream *s);
+    const struct gpu_group *g1, *g2;
+};
+extern const struct gpu_curve bn254_gpu, bls12_381_gpu;
+
+/* --- msm.c: the plan of an MSM over the kernels above; E_RANGE for a shape that is not one --- */
+FALLIBLE gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape *shape);
+/* Window width of least work for so many scalars. */
+unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits);
+size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape);
+/* Digits of `scalars` (canonical, device), sorted by bucket; counts go to `host` (pinned). Record an event behind it, and
+ * wait for that event before gpu_msm_run. Uses `workspace` as long as *out is used. */
+FALLIBLE gpu_pairs_run(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
+                       const uint64_t r[4], const void *scalars, void *workspace,
+                       struct gpu_pair_counts *host, struct gpu_stream *s);
+size_t gpu_msm_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group);
+size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape,
+                            const struct gpu_group *group); /* pinned */
+/* Sum of the pairs' points, left in `result` (pinned) for gpu_msm_finish once streams->main has come so far. */
+FALLIBLE gpu_msm_run(const struct gpu_pairs *pairs, const struct gpu_group *group,
+                     const void *points, void *workspace, void *result,
+                     const struct gpu_msm_streams *streams);
+void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct gpu_group *group,
+                    const void *result); /* host arithmetic, about half a millisecond */
+
+/* --- curve-free kernels: msm_digits.cu, msm_sort.cu --- */
+struct gpu_digits {
+    uint32_t r[8], half[8]; /* r, and floor(r / 2) */
+    uint32_t scalars_count, windows_count;
+    unsigned window_bits;
+    uint32_t sentinel; /* key of a digit that is zero: behind every bucket */
+};
+FALLIBLE gpu_digits_run(uint32_t *keys, uint32_t *points, const struct gpu_digits *digits,
+                        const void *scalars, unsigned sm_count, struct gpu_stream *s);
+FALLIBLE gpu_runs_find(struct gpu_pairs *pairs, struct gpu_pair_counts *device_counts,
+                       struct gpu_stream *s);
+/* One round: neighbours of a run become pairs, a last odd element is passed on by reference. */
+struct gpu_round {
+    const uint32_t *keys, *refs; /* elements before the round */
+    uint32_t key_add, refs_or, count, chunk_base;
+    const uint32_t *offset_before, *offset_after; /* per run, from first_run on */
+    uint32_t first_run, sums_base;
+    unsigned round;
+    uint32_t *next_keys, *next_refs, *list; /* out */
+};
+FALLIBLE gpu_round_pair(const struct gpu_pairs *pairs, const struct gpu_round *round,
+                        struct gpu_stream *s);
+size_t gpu_sort_bytes(uint64_t count);
+/* Sorts by the low `bits` of the keys, stable. Afterwards *keys, *values are whichever buffer holds the result. */
+FALLIBLE gpu_sort(uint32_t **keys, uint32_t **keys_other, uint32_t **values,
+                  uint32_t **values_other, uint64_t count, unsigned bits, void *workspace,
+                  size_t workspace_bytes, struct gpu_stream *s);
+size_t gpu_scan_bytes(uint32_t count);
+/* offsets[i] = number of elements that runs before first_run + i have at the start of `round`. */
+FALLIBLE gpu_round_offsets(uint32_t *offsets, const struct gpu_pairs *pairs, uint32_t first_run,
+                           uint32_t runs_count, unsigned round, void *workspace,
+                           size_t workspace_bytes, struct gpu_stream *s);
+
+/* --- backend.c --- */
+struct backend;
+struct backend_options;
+/* The CUDA backend on options->device; E_DEVICE when there is none that works. Never the processor instead. */
+FALLIBLE gpu_backend_open(struct backend **out, const struct backend_options *options);
+
+#ifdef __cplusplus
+}
+#undef _Noreturn
+#endif
