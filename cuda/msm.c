@@ -1,0 +1,398 @@
+/* Multi-scalar multiplication: the plan over the kernels.
+ *
+ *   digits ─▶ sort ─▶ runs ═▶ host reads the counts
+ *                       └─▶ chunk after chunk, several in flight:  pair → prefix → invert → add, until runs are single
+ *                                          └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
+ *
+ * The first line is made once for all MSMs over the same scalars. A chunk is 2^chunk_log2 pairs of the sorted list, so
+ * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. Lanes are streams:
+ * while one chunk's inversions wait for latency another's additions fill the device.
+ *
+ * Memory of a lane, in elements of S = 2^chunk_log2: the sums of all rounds (S), prefixes (S/2), list and keys (about S).
+ * The reduction uses the first two lanes' memory once more, for rows and for columns.
+ */
+#include "node/base/bytes.h"
+
+#include "cuda/gpu.h"
+
+#include <string.h>
+
+enum {
+    BATCH_PAIRS_MAX = 16, /* pairs a thread and inversion; 8 to 64 are within 2 % */
+    BATCH_THREADS_SM =
+        512,           /* a round keeps that many threads on an SM before threads take more pairs */
+    BATCH_BLOCK = 128, /* threads a block, as the kernels have it */
+    INVERT_PAIRS_MAX = 32, /* products a thread of the inversion */
+    INVERT_THREADS_MIN = 8192,
+    BUCKET_COST = 3 /* additions a bucket costs, in the choice of the window */
+};
+static const uint32_t REF_POINT = 0x40000000u;
+
+static size_t align_up(size_t bytes) {
+    return (bytes + 255) & ~(size_t)255;
+}
+
+static uint32_t min_u32(uint64_t a, uint64_t b) {
+    return (uint32_t)(a < b ? a : b);
+}
+
+unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits) {
+    unsigned best = GPU_MSM_WINDOW_MIN;
+    uint64_t best_cost = UINT64_MAX;
+    for (unsigned c = GPU_MSM_WINDOW_MIN; c <= GPU_MSM_WINDOW_MAX; c++) {
+        uint64_t windows = (scalar_bits + c - 1) / c;
+        uint64_t cost = windows * (scalars_count + BUCKET_COST * ((uint64_t)1 << (c - 1)));
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = c;
+        }
+    }
+    return best;
+}
+
+enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape *shape) {
+    unsigned c = shape->window_bits;
+    REQUIRE(shape->scalars_count > 0 && shape->scalars_count <= 1u << 30, E_RANGE,
+            "an MSM of %u points: 1 to 2^30 are possible", shape->scalars_count);
+    REQUIRE(c >= GPU_MSM_WINDOW_MIN && c <= GPU_MSM_WINDOW_MAX, E_RANGE,
+            "MSM windows of %u bits: %d to %d are possible", c, GPU_MSM_WINDOW_MIN,
+            GPU_MSM_WINDOW_MAX);
+    REQUIRE(shape->lanes_count >= 2 && shape->lanes_count <= GPU_LANES_MAX, E_RANGE,
+            "%u MSM chunks in flight: 2 to %d are possible", shape->lanes_count, GPU_LANES_MAX);
+    REQUIRE(shape->chunk_log2 >= 8 && shape->chunk_log2 <= 29, E_RANGE,
+            "MSM chunks of 2^%u pairs: 2^8 to 2^29 are possible", shape->chunk_log2);
+    struct gpu_msm_sizes z = {0};
+    z.windows_count = (shape->scalar_bits + c - 1) / c;
+    z.buckets_count = z.windows_count << (c - 1);
+    z.pairs_max = (uint64_t)shape->scalars_count * z.windows_count;
+    uint64_t chunks = (z.pairs_max + ((uint64_t)1 << shape->chunk_log2) - 1) >> shape->chunk_log2;
+    REQUIRE(
+        z.pairs_max < UINT32_MAX && chunks <= GPU_CHUNKS_MAX, E_RANGE,
+        "an MSM of %u points in windows of %u bits and chunks of 2^%u: too many pairs or chunks",
+        shape->scalars_count, c, shape->chunk_log2);
+    z.chunks_max = (uint32_t)chunks;
+    z.column_bits = (c - 1) / 2;
+    z.row_bits = c - 1 - z.column_bits;
+    z.results_count = z.windows_count * (z.row_bits + z.column_bits + 1);
+    *out = z;
+    return OK;
+}
+
+/* Lends pieces of one block, or with base NULL counts what they take. */
+struct carver {
+    char *base;
+    size_t used;
+};
+static void *carve(struct carver *c, size_t bytes) {
+    void *at = c->base ? c->base + c->used : NULL;
+    c->used += align_up(bytes);
+    return at;
+}
+
+/* --- pairs --- */
+struct pairs_space {
+    uint32_t *keys[2], *points[2], *run_start, *run_end;
+    struct gpu_pair_counts *counts;
+    void *sort;
+    size_t sort_bytes, bytes;
+};
+
+static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_sizes *z,
+                              void *workspace) {
+    struct carver c = {workspace, 0};
+    size_t list = (size_t)z->pairs_max * 4, runs = ((size_t)z->buckets_count + z->chunks_max) * 4;
+    for (int i = 0; i < 2; i++) {
+        out->keys[i] = carve(&c, list);
+        out->points[i] = carve(&c, list);
+    }
+    out->run_start = carve(&c, runs);
+    out->run_end = carve(&c, runs);
+    out->counts = carve(&c, sizeof(struct gpu_pair_counts));
+    out->sort_bytes = gpu_sort_bytes(z->pairs_max);
+    out->sort = carve(&c, out->sort_bytes);
+    out->bytes = c.used;
+}
+
+size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape) {
+    struct gpu_msm_sizes z;
+    struct pairs_space space;
+    ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
+    pairs_space_carve(&space, &z, NULL);
+    return space.bytes;
+}
+
+enum err gpu_pairs_run(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
+                       const uint64_t r[4], const void *scalars, void *workspace,
+                       struct gpu_pair_counts *host, struct gpu_stream *s) {
+    struct gpu_pairs p = {.shape = *shape, .host = host};
+    TRY(gpu_msm_sizes_of(&p.sizes, shape));
+    struct pairs_space space;
+    pairs_space_carve(&space, &p.sizes, workspace);
+    struct gpu_digits digits = {.scalars_count = shape->scalars_count,
+                                .windows_count = p.sizes.windows_count,
+                                .window_bits = shape->window_bits,
+                                .sentinel = p.sizes.buckets_count};
+    memcpy(digits.r, r, 32);
+    for (int i = 0; i < 8; i++) {
+        digits.half[i] = digits.r[i] >> 1 | (i < 7 ? digits.r[i + 1] << 31 : 0);
+    }
+    TRY(gpu_digits_run(space.keys[0], space.points[0], &digits, scalars, shape->sm_count, s));
+    unsigned bits = 0;
+    while (p.sizes.buckets_count >> bits) {
+        bits++;
+    }
+    p.keys = space.keys[0];
+    p.points = space.points[0];
+    TRY(gpu_sort(&p.keys, &space.keys[1], &p.points, &space.points[1], p.sizes.pairs_max, bits,
+                 space.sort, space.sort_bytes, s));
+    p.run_start = space.run_start;
+    p.run_end = space.run_end;
+    TRY(gpu_runs_find(&p, space.counts, s));
+    *out = p;
+    return OK;
+}
+
+/* --- lanes --- */
+struct lane {
+    uint32_t *keys[2], *refs[2], *offsets[2], *list;
+    struct gpu_batch batch;
+    void *sums, *scan;
+    size_t plane, scan_bytes;
+    /* the chunk it works on */
+    uint32_t chunk, count, done, first_run;
+    const uint32_t *keys_now, *refs_now;
+    unsigned round, turn;
+};
+struct msm_space {
+    struct lane lane[GPU_LANES_MAX];
+    void *buckets, *extra, *results;
+    size_t extra_bytes, results_bytes, buckets_bytes, bytes;
+};
+
+static void lane_carve(struct lane *l, struct carver *c, const struct gpu_msm_shape *shape,
+                       const struct gpu_msm_sizes *z, size_t coordinate) {
+    size_t chunk = (size_t)1 << shape->chunk_log2, buckets = z->buckets_count;
+    size_t runs = (buckets < chunk ? buckets : chunk) + 2; /* of a chunk */
+    /* After a round a run of n has (n + 1) / 2 left. */
+    size_t after[2] = {chunk / 2 + runs / 2 + 2, chunk / 4 + runs + 2};
+    for (int i = 0; i < 2; i++) {
+        size_t cap = after[i] < chunk ? after[i] : chunk;
+        l->keys[i] = carve(c, cap * 4);
+        l->refs[i] = carve(c, cap * 4);
+        l->offsets[i] = carve(c, (buckets + 2) * 4);
+    }
+    l->list = carve(c, (chunk / 2 + 1) * 8);
+    l->plane = chunk > buckets ? chunk : buckets;
+    l->sums = carve(c, l->plane * 2 * coordinate);
+    size_t pairs = (chunk > buckets ? chunk : buckets) / 2 + BATCH_BLOCK;
+    size_t threads = pairs / 4 + 2 * (size_t)BATCH_THREADS_SM * shape->sm_count + BATCH_BLOCK;
+    threads = threads < pairs + BATCH_BLOCK ? threads : pairs + BATCH_BLOCK;
+    l->batch.prefixes_plane = pairs;
+    l->batch.products_plane = threads;
+    l->batch.prefixes = carve(c, pairs * coordinate);
+    l->batch.products = carve(c, threads * coordinate);
+    l->batch.inverse_prefixes = carve(c, threads * coordinate);
+    l->scan_bytes = gpu_scan_bytes(z->buckets_count + 2);
+    l->scan = carve(c, l->scan_bytes);
+}
+
+static void msm_space_carve(struct msm_space *out, const struct gpu_msm_shape *shape,
+                            const struct gpu_msm_sizes *z, const struct gpu_group *g,
+                            void *workspace) {
+    struct carver c = {workspace, 0};
+    memset(out, 0, sizeof *out);
+    for (unsigned i = 0; i < shape->lanes_count; i++) {
+        lane_carve(&out->lane[i], &c, shape, z, g->coordinate_bytes);
+    }
+    out->buckets_bytes = (size_t)z->buckets_count * 2 * g->coordinate_bytes;
+    out->buckets = carve(&c, out->buckets_bytes);
+    /* One after the other, so that one copy brings both back. */
+    out->results_bytes = align_up(z->results_count * g->result_bytes);
+    out->extra_bytes = align_up((size_t)z->chunks_max * 2 * g->coordinate_bytes);
+    out->results = carve(&c, out->results_bytes);
+    out->extra = carve(&c, out->extra_bytes);
+    out->bytes = c.used;
+}
+
+size_t gpu_msm_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group) {
+    struct gpu_msm_sizes z;
+    struct msm_space space;
+    ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
+    msm_space_carve(&space, shape, &z, group, NULL);
+    return space.bytes;
+}
+
+size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group) {
+    struct gpu_msm_sizes z;
+    ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
+    return align_up(z.results_count * group->result_bytes) +
+           align_up((size_t)z.chunks_max * 2 * group->coordinate_bytes);
+}
+
+/* Adds `count` pairs; the sums go to places from `out_base` on. */
+static enum err add_pairs(struct lane *l, const struct gpu_group *g,
+                          const struct gpu_pairing *pairing, uint32_t count, uint32_t out_base,
+                          unsigned sm_count, struct gpu_stream *s) {
+    if (!count) {
+        return OK;
+    }
+    uint32_t per_thread = count / (BATCH_THREADS_SM * sm_count);
+    per_thread = per_thread < 1 ? 1 : per_thread > BATCH_PAIRS_MAX ? BATCH_PAIRS_MAX : per_thread;
+    uint32_t block = BATCH_BLOCK * per_thread, threads = (count + block - 1) / block * BATCH_BLOCK;
+    ASSERT(threads <= l->batch.products_plane && count <= l->batch.prefixes_plane &&
+           out_base + (size_t)count <= l->plane);
+    uint32_t inverters = (threads + INVERT_PAIRS_MAX - 1) / INVERT_PAIRS_MAX;
+    uint32_t least = min_u32(threads, INVERT_THREADS_MIN);
+    inverters = inverters < least ? least : inverters;
+    TRY(g->prefix(pairing, &l->batch, count, per_thread, s));
+    TRY(g->invert(&l->batch, threads, inverters, s));
+    return g->add(pairing, &l->batch, count, per_thread, out_base, s);
+}
+
+static void lane_start(struct lane *l, const struct gpu_pairs *p, uint32_t chunk) {
+    size_t at = (size_t)chunk << p->shape.chunk_log2;
+    l->chunk = chunk;
+    l->round = l->done = l->turn = 0;
+    l->count = p->host->chunk[chunk].round[0];
+    l->first_run = p->host->chunk[chunk].first_key + chunk;
+    l->keys_now = p->keys + at;
+    l->refs_now = p->points + at;
+}
+
+/* The lane's chunk one round further; *more is false when its sums have gone to the buckets. */
+static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p,
+                           const struct gpu_group *g, const void *points,
+                           const struct msm_space *space, struct gpu_stream *s) {
+    const uint32_t *left = p->host->chunk[l->chunk].round;
+    struct gpu_pairing pairing = {
+        .list = l->list, .points = points, .sums = l->sums, .plane = l->plane};
+    uint32_t key_add = l->round ? 0 : l->chunk, refs_or = l->round ? 0 : REF_POINT;
+    if (l->count == left[32]) {
+        *more = false;
+        return g->scatter(space->buckets, space->extra, &pairing, l->keys_now, key_add, l->refs_now,
+                          refs_or, l->count, l->chunk, p->host->chunk[l->chunk].continues, s);
+    }
+    *more = true;
+    uint32_t after = left[l->round + 1], pairs = l->count - after;
+    uint32_t runs = p->host->chunk[l->chunk].last_key + l->chunk + 1 - l->first_run;
+    uint32_t *offsets = l->offsets[l->turn];
+    TRY(gpu_round_offsets(offsets, p, l->first_run, runs, l->round + 1, l->scan, l->scan_bytes, s));
+    struct gpu_round round = {.keys = l->keys_now,
+                              .refs = l->refs_now,
+                              .key_add = key_add,
+                              .refs_or = refs_or,
+                              .count = l->count,
+                              .chunk_base = l->chunk << p->shape.chunk_log2,
+                              .offset_before = l->offsets[l->turn ^ 1],
+                              .offset_after = offsets,
+                              .first_run = l->first_run,
+                              .sums_base = l->done,
+                              .round = l->round,
+                              .next_keys = l->keys[l->turn],
+                              .next_refs = l->refs[l->turn],
+                              .list = l->list};
+    TRY(gpu_round_pair(p, &round, s));
+    TRY(add_pairs(l, g, &pairing, pairs, l->done, p->shape.sm_count, s));
+    l->keys_now = l->keys[l->turn];
+    l->refs_now = l->refs[l->turn];
+    l->done += pairs;
+    l->count = after;
+    l->round++;
+    l->turn ^= 1;
+    return OK;
+}
+
+static enum err fork_lanes(const struct gpu_msm_streams *st, unsigned lanes) {
+    TRY(gpu_event_record(st->fork, st->main));
+    for (unsigned i = 0; i < lanes; i++) {
+        TRY(gpu_stream_after(st->lane[i], st->fork));
+    }
+    return OK;
+}
+
+static enum err join_lanes(const struct gpu_msm_streams *st, unsigned lanes) {
+    for (unsigned i = 0; i < lanes; i++) {
+        TRY(gpu_event_record(st->join[i], st->lane[i]));
+        TRY(gpu_stream_after(st->main, st->join[i]));
+    }
+    return OK;
+}
+
+/* Rounds of the chunks in flight are launched in turn. */
+static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
+                           const struct gpu_group *g, const void *points,
+                           const struct gpu_msm_streams *st) {
+    uint64_t chunk_size = (uint64_t)1 << p->shape.chunk_log2;
+    uint32_t chunks = (uint32_t)((p->host->pairs_count + chunk_size - 1) >> p->shape.chunk_log2),
+             next = 0, active = 0;
+    ASSERT(chunks <= p->sizes.chunks_max);
+    bool busy[GPU_LANES_MAX] = {false};
+    do {
+        for (unsigned i = 0; i < p->shape.lanes_count; i++) {
+            if (!busy[i] && next < chunks) {
+                lane_start(&space->lane[i], p, next++);
+                busy[i] = true;
+                active++;
+            }
+            if (busy[i]) {
+                TRY(lane_round(&busy[i], &space->lane[i], p, g, points, space, st->lane[i]));
+                active -= !busy[i];
+            }
+        }
+    } while (active || next < chunks);
+    return OK;
+}
+
+/* Row sums in lane 0, column sums in lane 1: halving trees over low and over high bits of the bucket index. */
+static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *p,
+                               const struct gpu_group *g, const struct gpu_msm_streams *st) {
+    unsigned c = p->shape.window_bits, rounds = p->sizes.column_bits;
+    unsigned top[2] = {rounds, c - 1};
+    uint32_t base[2] = {REF_POINT, REF_POINT}, out[2] = {0, 0}, count = p->sizes.buckets_count;
+    for (unsigned r = 0; r < rounds; r++) {
+        count /= 2;
+        for (unsigned i = 0; i < 2; i++) {
+            struct lane *l = &space->lane[i];
+            struct gpu_pairing pairing = {.base = base[i],
+                                          .half_log2 = top[i] - 1 - r,
+                                          .points = space->buckets,
+                                          .sums = l->sums,
+                                          .plane = l->plane};
+            TRY(add_pairs(l, g, &pairing, count, out[i], p->shape.sm_count, st->lane[i]));
+            base[i] = out[i];
+            out[i] += count;
+        }
+    }
+    TRY(join_lanes(st, 2));
+    struct gpu_bit_lists lists = {
+        .windows_count = p->sizes.windows_count,
+        .rows = (char *)space->lane[0].sums + (size_t)base[0] * g->coordinate_bytes,
+        .columns = (char *)space->lane[1].sums + (size_t)base[1] * g->coordinate_bytes,
+        .rows_plane = space->lane[0].plane,
+        .columns_plane = space->lane[1].plane,
+        .row_bits = p->sizes.row_bits,
+        .column_bits = p->sizes.column_bits,
+        .rows_count = (1u << (c - 1)) >> rounds,
+        .columns_count = (1u << (c - 1)) >> rounds,
+    };
+    return g->bit_sums(space->results, &lists, st->main);
+}
+
+enum err gpu_msm_run(const struct gpu_pairs *p, const struct gpu_group *g, const void *points,
+                     void *workspace, void *result, const struct gpu_msm_streams *st) {
+    struct msm_space space;
+    msm_space_carve(&space, &p->shape, &p->sizes, g, workspace);
+    TRY(gpu_fill(space.buckets, 0, space.buckets_bytes, st->main));
+    TRY(fork_lanes(st, p->shape.lanes_count));
+    TRY(run_chunks(&space, p, g, points, st));
+    TRY(join_lanes(st, p->shape.lanes_count));
+    TRY(fork_lanes(st, 2));
+    TRY(reduce_buckets(&space, p, g, st));
+    return gpu_download(result, space.results, space.results_bytes + space.extra_bytes, st->main);
+}
+
+void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_group *g,
+                    const void *result) {
+    g->finish(out, result,
+              (const char *)result + align_up(p->sizes.results_count * g->result_bytes), p);
+}
