@@ -1,0 +1,39 @@
+/* Where everything of a key and of a job lies in device and pinned memory: the plan, and the only place that decides it.
+ *
+ * A pure function of the key's shape, the device and the memory allowed. The backend carves two blocks of device memory
+ * by it, one for the key and one for a job's slot; `bellows plan` prints its sums.
+ *
+ * Threads  values.
+ * Errors   E_LIMIT when even the smallest workspace does not fit, with what is needed and what is allowed; E_RANGE for a
+ *          key that no layout holds.
+ */
+#pragma once
+#include "node/key/key.h"
+
+#include "cuda/gpu.h"
+
+enum { LAYOUT_DICTIONARY_MAX = 1 << 20 }; /* distinct coefficients of a key */
+
+struct gpu_piece {
+    size_t at, bytes; /* within its block */
+};
+struct gpu_layout {
+    const struct gpu_curve *gpu;
+    struct gpu_msm_shape witness_msm, h_msm;
+    /* the key's block */
+    struct gpu_piece points
+        [KEY_POINTS_COUNT]; /* wires_count each (domain_size for H): absent ones are infinity */
+    struct gpu_piece row_start[2], columns[2], coefficients[2], long_rows[2], dictionary, domain;
+    size_t dictionary_max, key_bytes;
+    /* a slot's block */
+    struct gpu_piece witness, a, b, h, pairs, msm;
+    size_t slot_bytes;
+    /* a slot's pinned block */
+    struct gpu_piece staged, counts, results[KEY_POINTS_COUNT];
+    size_t pinned_bytes;
+};
+const struct gpu_curve *gpu_curve_of(enum curve_id id);
+enum point_group gpu_group_id(enum key_points which); /* GROUP_G2 for KEY_B2 */
+/* memory_bytes: of the device, for key and slot together. */
+FALLIBLE gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
+                       uint64_t memory_bytes);
