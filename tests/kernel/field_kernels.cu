@@ -1,0 +1,149 @@
+/* Every primitive of the device's fields, a thread an element: what tests/kernel/field.c compares with the processor. */
+#include "cuda/check.cuh"
+#include "cuda/field2.cuh"
+#include "cuda/fr.cuh"
+#include "tests/kernel/field_kernels.h"
+
+namespace CURVE {
+
+template <class T> __device__ __forceinline__ T element(const uint32_t *from, size_t i) {
+    T t;
+    memcpy(&t, from + i * (sizeof(T) / 4), sizeof t);
+    return t;
+}
+template <class T> __device__ __forceinline__ void put(uint32_t *to, size_t i, const T &t) {
+    memcpy(to + i * (sizeof(T) / 4), &t, sizeof t);
+}
+
+template <class F>
+__global__ void __launch_bounds__(128)
+    field_kernel(enum field_op op, uint32_t *out, const uint32_t *a, const uint32_t *b,
+                 uint32_t count) {
+    uint32_t i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= count) {
+        return;
+    }
+    F x = element<F>(a, i), y = element<F>(b, i), r = F::zero();
+    switch (op) {
+    case FIELD_ADD:
+        r = x + y;
+        break;
+    case FIELD_SUB:
+        r = x - y;
+        break;
+    case FIELD_MUL:
+        r = x * y;
+        break;
+    case FIELD_SQR:
+        r = x.sqr();
+        break;
+    case FIELD_INV:
+        r = x.inv();
+        break;
+    case FIELD_NEG:
+        r = x.neg();
+        break;
+    case FIELD_LAZY: /* chains as the additions make them: 2p·2p, then once more */
+        r = x.sub_lazy(y).mul_lazy(y.sub_lazy(x)).mul_lazy(x.sub_lazy(y)) * F::one();
+        break;
+    default:
+        break;
+    }
+    put(out, i, r);
+}
+
+__global__ void __launch_bounds__(128) fr_kernel(enum field_op op, uint32_t *out, const uint32_t *a,
+                                                 const uint32_t *b, uint32_t count) {
+    uint32_t i = blockIdx.x * 128 + threadIdx.x;
+    if (i >= count) {
+        return;
+    }
+    fr_int x = element<fr_int>(a, i), y = element<fr_int>(b, i), r = x;
+    fr_const c = fr_const_of_mont(fr_to_mont(y).w);
+    uint32_t t[8];
+    switch (op) {
+    case FIELD_ADD:
+        fr_sum(r.w, x.w, y.w);
+        break;
+    case FIELD_SUB:
+        fr_difference(r.w, x.w, y.w);
+        break;
+    case FIELD_MUL:
+        fr_mul(r.w, x.w, c);
+        break;
+    case FIELD_SQR: /* x y / 2^256, then times 2^256 */
+        fr_mul_montgomery(t, x.w, y.w);
+        fr_canonical(t);
+        memcpy(r.w, t, sizeof t);
+        r = fr_to_mont(r);
+        break;
+    case FIELD_LAZY: /* a butterfly, both ways */
+        fr_mul(t, x.w, c);
+        fr_difference(r.w, y.w, t);
+        fr_sum(r.w, r.w, t);
+        fr_sum(r.w, r.w, t);
+        break;
+    default: /* canonical form */
+        break;
+    }
+    fr_canonical(r.w);
+    put(out, i, r);
+}
+
+} // namespace CURVE
+
+using namespace CURVE;
+
+extern "C" enum err CURVE_FN(field_run)(enum field_kind kind, enum field_op op, void *out,
+                                        const void *a, const void *b, uint32_t count,
+                                        struct gpu_stream *s) {
+    launch_shape shape = {"field test", blocks_for(count, 128), 128};
+    uint32_t *to = (uint32_t *)out;
+    const uint32_t *x = (const uint32_t *)a, *y = (const uint32_t *)b;
+    if (kind == FIELD_FR) {
+        return launch(shape, s, fr_kernel, op, to, x, y, count);
+    }
+    return kind == FIELD_FP ? launch(shape, s, field_kernel<fp>, op, to, x, y, count)
+                            : launch(shape, s, field_kernel<fp2>, op, to, x, y, count);
+}
+
+/* --- rates: chains of one operation in every thread, as many threads as the kernels keep --- */
+namespace CURVE {
+
+template <bool SQUARE>
+__global__ void __launch_bounds__(256, 2)
+    fp_rate_kernel(uint32_t *values, const uint32_t *factors, uint32_t rounds) {
+    uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    fp x = element<fp>(values, i), y = element<fp>(factors, i);
+#pragma unroll 1
+    for (uint32_t k = 0; k < rounds; k++) {
+        x = SQUARE ? x.sqr() : x * y;
+    }
+    put(values, i, x);
+}
+__global__ void __launch_bounds__(256, 2)
+    fr_rate_kernel(uint32_t *values, const uint32_t *factors, uint32_t rounds) {
+    uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    fr_int x = element<fr_int>(values, i), y = element<fr_int>(factors, i);
+    fr_const c = fr_const_of_mont(y.w);
+#pragma unroll 1
+    for (uint32_t k = 0; k < rounds; k++) {
+        fr_mul(x.w, x.w, c);
+    }
+    put(values, i, x);
+}
+
+} // namespace CURVE
+
+extern "C" enum err CURVE_FN(field_rate)(enum field_kind kind, enum field_op op, void *values,
+                                         const void *factors, uint32_t blocks, uint32_t rounds,
+                                         struct gpu_stream *s) {
+    launch_shape shape = {"field rate", blocks, 256};
+    uint32_t *v = (uint32_t *)values;
+    const uint32_t *f = (const uint32_t *)factors;
+    if (kind == FIELD_FR) {
+        return launch(shape, s, fr_rate_kernel, v, f, rounds);
+    }
+    return op == FIELD_SQR ? launch(shape, s, fp_rate_kernel<true>, v, f, rounds)
+                           : launch(shape, s, fp_rate_kernel<false>, v, f, rounds);
+}

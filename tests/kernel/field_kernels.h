@@ -1,0 +1,36 @@
+/* The field primitives of the device, called one by one: for tests and for their rates.
+ *
+ * Elements are as curve.h lays them out (Fp2: c0, c1), Fr plain integers of 32 bytes.
+ */
+#pragma once
+#include "cuda/gpu.h"
+
+enum field_kind { FIELD_FP, FIELD_FP2, FIELD_FR };
+enum field_op {
+    FIELD_ADD,
+    FIELD_SUB,
+    FIELD_MUL,  /* Fr: by a constant with its quotient */
+    FIELD_SQR,  /* Fr: the Montgomery product of x and y, scaled back to x·y */
+    FIELD_INV,  /* not Fr */
+    FIELD_NEG,  /* Fr: canonical form of x */
+    FIELD_LAZY, /* Fp: (x - y)(y - x)(x - y) through the lazy forms; Fr: y + x·y */
+    FIELD_OP_COUNT
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+FALLIBLE bn254_gpu_field_run(enum field_kind kind, enum field_op op, void *out, const void *a,
+                             const void *b, uint32_t count, struct gpu_stream *s);
+FALLIBLE bls12_381_gpu_field_run(enum field_kind kind, enum field_op op, void *out, const void *a,
+                                 const void *b, uint32_t count, struct gpu_stream *s);
+/* blocks · 256 elements, each multiplied (squared) `rounds` times. */
+FALLIBLE bn254_gpu_field_rate(enum field_kind kind, enum field_op op, void *values,
+                              const void *factors, uint32_t blocks, uint32_t rounds,
+                              struct gpu_stream *s);
+FALLIBLE bls12_381_gpu_field_rate(enum field_kind kind, enum field_op op, void *values,
+                                  const void *factors, uint32_t blocks, uint32_t rounds,
+                                  struct gpu_stream *s);
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,326 @@
+/* Multi-scalar multiplication on the device against Σ s_i·k_i: points are known multiples k_i·G of the generator, so one
+ * multiplication on the processor tells the answer, whatever the size.
+ */
+#include "node/base/mem.h"
+#include "tests/kernel/device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum base_mix { BASES_DISTINCT, BASES_EQUAL, BASES_OPPOSITE, BASES_WITH_INFINITY };
+enum { STEP_POINTS = 1 << 13 }; /* distinct points before they repeat */
+
+struct bases {
+    uint8_t *packed;  /* owned */
+    struct scalar *k; /* owned */
+};
+
+static void bases_done(struct bases *b) {
+    mem_free(b->packed);
+    mem_free(b->k);
+}
+
+struct point { /* of either group */
+    uint64_t w[4 * FP_LIMBS_MAX];
+};
+static void point_generator(struct point *out, const struct curve *c, enum point_group g) {
+    memset(out, 0, sizeof *out);
+    memcpy(out, g == GROUP_G1 ? (const void *)&c->g1_generator : (const void *)&c->g2_generator,
+           curve_point_bytes(c, g));
+}
+static void point_add(struct point *out, const struct curve *c, enum point_group g,
+                      const struct point *b) {
+    if (g == GROUP_G1) {
+        c->g1_add((struct g1 *)out, (const struct g1 *)out, (const struct g1 *)b);
+    } else {
+        c->g2_add((struct g2 *)out, (const struct g2 *)out, (const struct g2 *)b);
+    }
+}
+static void point_mul(struct point *out, const struct curve *c, enum point_group g,
+                      const struct point *p, const struct scalar *k) {
+    struct point r = {{0}};
+    if (g == GROUP_G1) {
+        c->g1_mul((struct g1 *)&r, (const struct g1 *)p, k);
+    } else {
+        c->g2_mul((struct g2 *)&r, (const struct g2 *)p, k);
+    }
+    *out = r;
+}
+
+/* k_i = start + i·step for the first STEP_POINTS, then again. */
+static void bases_make(struct bases *b, const struct curve *c, enum point_group g, size_t count,
+                       enum base_mix mix) {
+    size_t bytes = curve_point_bytes(c, g), distinct = count < STEP_POINTS ? count : STEP_POINTS;
+    struct scalar k, step, minus;
+    struct point generator, p, d;
+    CHECK_OK(mem_new(&b->packed, count, bytes));
+    CHECK_OK(mem_new(&b->k, count, sizeof *b->k));
+    scalar_uniform(&k, c);
+    scalar_uniform(&step, c);
+    point_generator(&generator, c, g);
+    point_mul(&p, c, g, &generator, &k);
+    point_mul(&d, c, g, &generator, &step);
+    for (size_t i = 0; i < distinct; i++) {
+        memcpy(b->packed + i * bytes, &p, bytes);
+        b->k[i] = k;
+        if (mix == BASES_EQUAL) {
+            continue;
+        }
+        if (mix == BASES_OPPOSITE && i % 2 == 0) {
+            struct scalar zero = {{0}};
+            c->scalar_sub(&minus, &zero, &k);
+            point_mul(&p, c, g, &generator, &minus);
+            k = minus;
+        } else {
+            point_add(&p, c, g, &d);
+            c->scalar_add(&k, &k, &step);
+        }
+    }
+    for (size_t i = distinct; i < count; i++) {
+        memcpy(b->packed + i * bytes, b->packed + (i % distinct) * bytes, bytes);
+        b->k[i] = b->k[i % distinct];
+    }
+    for (size_t i = 0; mix == BASES_WITH_INFINITY && i < count; i++) {
+        if (rng_below(check_rng(), 2)) {
+            memset(b->packed + i * bytes, 0, bytes);
+            b->k[i] = (struct scalar){{0}};
+        }
+    }
+}
+
+struct msm_case {
+    size_t count;
+    enum scalar_mix scalars;
+    enum base_mix bases;
+    unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
+    unsigned repeats;                        /* timed */
+};
+
+struct msm_setup { /* memory and streams of one run */
+    struct gpu_msm_streams streams;
+    struct gpu_event *from, *counted, *to;
+};
+static void setup_open(struct msm_setup *s) {
+    CHECK_OK(gpu_stream_open(&s->streams.main));
+    CHECK_OK(gpu_event_open(&s->streams.fork));
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        CHECK_OK(gpu_stream_open(&s->streams.lane[i]));
+        CHECK_OK(gpu_event_open(&s->streams.join[i]));
+    }
+    CHECK_OK(gpu_event_open(&s->from));
+    CHECK_OK(gpu_event_open(&s->counted));
+    CHECK_OK(gpu_event_open(&s->to));
+}
+static void setup_close(struct msm_setup *s) {
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        gpu_stream_close(&s->streams.lane[i]);
+        gpu_event_close(&s->streams.join[i]);
+    }
+    gpu_event_close(&s->streams.fork);
+    gpu_stream_close(&s->streams.main);
+    gpu_event_close(&s->from);
+    gpu_event_close(&s->counted);
+    gpu_event_close(&s->to);
+}
+
+static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_curve *gpu,
+                                     unsigned sm_count) {
+    struct gpu_msm_shape s = {
+        .scalars_count = (uint32_t)m->count, .scalar_bits = gpu->scalar_bits, .sm_count = sm_count};
+    s.window_bits =
+        m->window_bits ? m->window_bits : gpu_msm_window(s.scalars_count, s.scalar_bits);
+    s.chunk_log2 = m->chunk_log2 ? m->chunk_log2 : 25;
+    uint64_t pairs = (uint64_t)m->count * ((s.scalar_bits + s.window_bits - 1) / s.window_bits);
+    while (!m->chunk_log2 && s.chunk_log2 > 10 && (uint64_t)1 << (s.chunk_log2 - 1) >= pairs) {
+        s.chunk_log2--;
+    }
+    s.lanes_count = m->lanes ? m->lanes : pairs >> s.chunk_log2 > 3 ? 4 : 2;
+    return s;
+}
+
+static void check_msm(enum curve_id id, enum point_group g, const struct msm_case *m) {
+    const struct device *dev = device_of_test();
+    const struct curve *c = curve_by_id(id);
+    const struct gpu_curve *gpu = gpu_curve_of(id);
+    const struct gpu_group *group = g == GROUP_G1 ? gpu->g1 : gpu->g2;
+    AUTO(bases_done) struct bases bases = {0};
+    bases_make(&bases, c, g, m->count, m->bases);
+    AUTO(mem_free_ptr) struct scalar *scalars = scalars_random(c, m->count, m->scalars);
+    struct scalar sum = {{0}}, t;
+    for (size_t i = 0; i < m->count; i++) {
+        c->scalar_mul(&t, &scalars[i], &bases.k[i]);
+        c->scalar_add(&sum, &sum, &t);
+    }
+    struct point want, generator;
+    point_generator(&generator, c, g);
+    point_mul(&want, c, g, &generator, &sum);
+
+    struct gpu_msm_shape shape = shape_of(m, gpu, dev->info.sm_count);
+    void *points = device_put(bases.packed, m->count * curve_point_bytes(c, g));
+    void *device_scalars = device_put(scalars, m->count * sizeof *scalars);
+    void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
+         *msm_space = device_take(gpu_msm_bytes(&shape, group));
+    struct gpu_pair_counts *counts = pinned_take(sizeof *counts);
+    void *result = pinned_take(gpu_msm_result_bytes(&shape, group));
+    struct msm_setup setup = {0};
+    setup_open(&setup);
+    CHECK_OK(gpu_stream_wait(dev->stream));
+    uint64_t ns[64];
+    for (unsigned run = 0; run <= m->repeats; run++) {
+        struct gpu_pairs pairs;
+        struct point got = {{0}};
+        CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
+        CHECK_OK(gpu_pairs_run(&pairs, &shape, gpu->r, device_scalars, pairs_space, counts,
+                               setup.streams.main));
+        CHECK_OK(gpu_event_record(setup.counted, setup.streams.main));
+        CHECK_OK(gpu_event_wait(setup.counted));
+        CHECK_OK(gpu_msm_run(&pairs, group, points, msm_space, result, &setup.streams));
+        CHECK_OK(gpu_event_record(setup.to, setup.streams.main));
+        CHECK_OK(gpu_event_wait(setup.to));
+        gpu_msm_finish(got.w, &pairs, group, result);
+        CHECK_MSG(!memcmp(&got, &want, sizeof got),
+                  "%s G%d: wrong sum of %zu points, %s scalars, bases %d, window %u, chunks of "
+                  "2^%u, run %u",
+                  c->name, g == GROUP_G1 ? 1 : 2, m->count, mix_name(m->scalars), (int)m->bases,
+                  shape.window_bits, shape.chunk_log2, run);
+        if (run) {
+            CHECK_OK(gpu_event_ns(&ns[run - 1], setup.from, setup.to));
+        }
+    }
+    if (m->repeats) {
+        double ms = median_ms(ns, m->repeats);
+        printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
+               "\"scalars\": \"%s\", \"bases\": \"%s\", "
+               "\"window\": %u, \"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, "
+               "\"workspace_bytes\": %zu}\n",
+               c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
+               m->bases == BASES_EQUAL ? "equal" : "8192 distinct", shape.window_bits, ms,
+               (double)ns[0] / 1e6, m->repeats,
+               gpu_pairs_bytes(&shape) + gpu_msm_bytes(&shape, group));
+    }
+    setup_close(&setup);
+    device_done();
+}
+
+static void both(const struct msm_case *m) {
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        check_msm(curves_tested[i], GROUP_G1, m);
+        check_msm(curves_tested[i], GROUP_G2, m);
+    }
+}
+
+static void claim_small(void) {
+    static const size_t counts[] = {1, 2, 3, 7, 31, 33, 100};
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        both(&(struct msm_case){.count = counts[i], .scalars = i % 2 ? MIX_UNIFORM : MIX_EDGES});
+    }
+}
+static void claim_mixes(void) {
+    for (unsigned mix = 0; mix < MIX_COUNT; mix++) {
+        both(&(struct msm_case){.count = device_of_test()->emulated ? 150 : 5000, .scalars = mix});
+    }
+}
+static void claim_bases(void) {
+    size_t count = device_of_test()->emulated ? 120 : 5000;
+    both(&(struct msm_case){.count = count, .bases = BASES_EQUAL});
+    both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE, .scalars = MIX_BITS});
+    both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE, .scalars = MIX_EQUAL});
+    both(&(struct msm_case){.count = count, .bases = BASES_WITH_INFINITY, .scalars = MIX_WITNESS});
+    both(&(struct msm_case){.count = count, .bases = BASES_EQUAL, .scalars = MIX_EQUAL});
+}
+static void claim_chunks(void) {
+    size_t count = device_of_test()->emulated ? 100 : 20000;
+    unsigned chunk = device_of_test()->emulated ? 8 : 12;
+    for (unsigned lanes = 2; lanes <= GPU_LANES_MAX; lanes++) {
+        enum scalar_mix mix = lanes == 2 ? MIX_UNIFORM : lanes == 3 ? MIX_EQUAL : MIX_BITS;
+        both(&(struct msm_case){
+            .count = count, .scalars = mix, .chunk_log2 = chunk, .lanes = lanes});
+    }
+}
+static void claim_windows(void) {
+    for (unsigned c = GPU_MSM_WINDOW_MIN; c <= (device_of_test()->emulated ? 9u : 18u); c++) {
+        check_msm(curves_tested[c % 2], c % 4 < 2 ? GROUP_G1 : GROUP_G2,
+                  &(struct msm_case){
+                      .count = 64, .scalars = c % 3 ? MIX_UNIFORM : MIX_EDGES, .window_bits = c});
+    }
+}
+static void claim_large(void) {
+    if (device_of_test()->emulated) {
+        check_skip("too large for the emulator");
+    }
+    for (unsigned mix = MIX_UNIFORM; mix <= MIX_EDGES; mix++) {
+        check_msm(curves_tested[mix % 2], GROUP_G1,
+                  &(struct msm_case){.count = (1 << 18) + 77, .scalars = mix});
+        check_msm(curves_tested[mix % 2], GROUP_G2,
+                  &(struct msm_case){.count = (1 << 16) + 3, .scalars = mix});
+    }
+}
+
+static void claim_shapes(void) {
+    struct gpu_msm_sizes z;
+    struct gpu_msm_shape s = {.scalars_count = 1000,
+                              .scalar_bits = 254,
+                              .window_bits = 12,
+                              .chunk_log2 = 16,
+                              .lanes_count = 2,
+                              .sm_count = 1};
+    CHECK_OK(gpu_msm_sizes_of(&z, &s));
+    CHECK_EQ(22, z.windows_count);
+    CHECK_EQ(22 << 11, z.buckets_count);
+    struct gpu_msm_shape bad = s;
+    bad.scalars_count = 0;
+    CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
+    bad = s;
+    bad.window_bits = GPU_MSM_WINDOW_MAX + 1;
+    CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
+    bad = s;
+    bad.lanes_count = GPU_LANES_MAX + 1;
+    CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
+    bad = s;
+    bad.scalars_count = 1 << 30;
+    CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
+    CHECK_EQ(16, gpu_msm_window(1 << 20, 255));
+    CHECK_EQ(17, gpu_msm_window(1 << 22, 255));
+    CHECK_EQ(20, gpu_msm_window(1 << 24, 255));
+    CHECK_EQ(22, gpu_msm_window(1 << 26, 255));
+}
+
+static void bench(void) {
+    if (device_of_test()->emulated) {
+        return;
+    }
+    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 20, .repeats = 9});
+    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 22, .repeats = 7});
+    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 24, .repeats = 3});
+    check_msm(CURVE_BLS12_381, GROUP_G1,
+              &(struct msm_case){.count = 1 << 22, .scalars = MIX_WITNESS, .repeats = 5});
+    check_msm(CURVE_BLS12_381, GROUP_G1,
+              &(struct msm_case){.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5});
+    check_msm(CURVE_BLS12_381, GROUP_G1,
+              &(struct msm_case){.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5});
+    check_msm(CURVE_BLS12_381, GROUP_G1,
+              &(struct msm_case){.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5});
+    check_msm(CURVE_BN254, GROUP_G1, &(struct msm_case){.count = 1 << 20, .repeats = 9});
+    check_msm(CURVE_BN254, GROUP_G1, &(struct msm_case){.count = 1 << 22, .repeats = 7});
+    check_msm(CURVE_BN254, GROUP_G2, &(struct msm_case){.count = 1 << 20, .repeats = 5});
+    check_msm(CURVE_BLS12_381, GROUP_G2, &(struct msm_case){.count = 1 << 20, .repeats = 5});
+    check_msm(CURVE_BLS12_381, GROUP_G2, &(struct msm_case){.count = 1 << 22, .repeats = 3});
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"msm shapes and windows are what the plan counts on", claim_shapes},
+        {"msm is right for few points", claim_small},
+        {"msm is right for every mix of scalars", claim_mixes},
+        {"msm is right for equal, opposite and infinite points", claim_bases},
+        {"msm is right when chunks cut buckets", claim_chunks},
+        {"msm is right for every window", claim_windows},
+        {"msm is right for many points", claim_large},
+    };
+    static const struct check_claim benches[] = {{"msm bench", bench}};
+    if (argc == 2 && !strcmp(argv[1], "--bench")) {
+        return check_main(1, argv, benches, COUNT_OF(benches));
+    }
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
