@@ -582,8 +582,8 @@ HOST_DEVICE void leading_trailing(uint64_t *xa, uint64_t *xb, const uint32_t *a,
 }
 HOST_DEVICE bool still_running(uint32_t nonzero) {
 #ifdef __CUDA_ARCH__
-    return __any_sync(__activemask(),
-                      nonzero); /* a warp goes on until its last lane has finished */
+    /* A warp goes on until its last lane has finished. */
+    return __any_sync(__activemask(), nonzero);
 #else
     return nonzero;
 #endif
@@ -646,19 +646,15 @@ __host__ __device__ inline fp fp::inv() const {
         }
     }
     fp r, scale; /* w is in (-p, 2p) */
-    uint32_t negative = w[N - 1] >> 31;
     uint64_t c = 0;
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        c += (uint64_t)w[i] + (negative ? M::word(i) : 0u);
+        c += (uint64_t)w[i] + (w[N - 1] >> 31 ? M::word(i) : 0u);
         r.v[i] = (uint32_t)c;
         c >>= 32;
-    }
-    montgomery<M>::reduce(r.v);
-#pragma unroll
-    for (int i = 0; i < N; i++) {
         scale.v[i] = inverse_scale[round * N + i];
     }
+    montgomery<M>::reduce(r.v);
     return r * scale;
 }
 

@@ -1,4 +1,4 @@
-/* The device, its memory, its streams: the runtime's calls behind C functions.
+/* The device, its streams and copies: the runtime's calls behind C functions.
  *
  * One table turns the driver's errors into ours. An error that stays with the context (a fault inside a kernel, a
  * hardware error) is E_DEVICE_LOST: every later call would fail too, so the lane's process must end and be started anew.
@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sys/mman.h>
 
 struct error_case {
     cudaError_t error;
@@ -124,54 +123,6 @@ extern "C" enum err gpu_open(struct gpu_device *out, const char *which) {
     CU(cudaMemGetInfo(&left, &total)); /* makes the context, so that a broken device shows here */
     *out = d;
     return OK;
-}
-
-extern "C" enum err gpu_memory_free(uint64_t *bytes) {
-    size_t left, total;
-    CU(cudaMemGetInfo(&left, &total));
-    *bytes = left;
-    return OK;
-}
-
-extern "C" enum err gpu_mem_open(void **out, size_t bytes) {
-    void *ptr = nullptr;
-    CU(cudaMalloc(&ptr, bytes));
-    *out = ptr;
-    return OK;
-}
-
-extern "C" void gpu_mem_close(void **ptr) {
-    if (*ptr && cudaFree(*ptr) != cudaSuccess) {
-        cudaGetLastError();
-    }
-    *ptr = nullptr;
-}
-
-extern "C" enum err gpu_pinned_open(void **out, size_t bytes) {
-    void *ptr = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(ptr != MAP_FAILED, E_LIMIT, "no host memory for %zu bytes to be page-locked", bytes);
-    madvise(ptr, bytes, MADV_HUGEPAGE); /* a wish: 4 KiB pages work too */
-    for (size_t i = 0; i < bytes; i += 4096) {
-        ((volatile char *)ptr)[i] = 0;
-    }
-    cudaError_t e = cudaHostRegister(ptr, bytes, cudaHostRegisterDefault);
-    if (e != cudaSuccess) {
-        munmap(ptr, bytes);
-        return gpu_fail(
-            e, "cudaHostRegister (page-locking host memory; see ulimit -l and the cgroup limit)");
-    }
-    *out = ptr;
-    return OK;
-}
-
-extern "C" void gpu_pinned_close(void **ptr, size_t bytes) {
-    if (*ptr) {
-        if (cudaHostUnregister(*ptr) != cudaSuccess) {
-            cudaGetLastError();
-        }
-        munmap(*ptr, bytes);
-    }
-    *ptr = nullptr;
 }
 
 extern "C" enum err gpu_stream_open(struct gpu_stream **out) {

@@ -3,7 +3,7 @@
  * The only header of cuda/ that a C file includes. No CUDA type crosses it: streams and events are opaque, device
  * pointers are plain pointers that the host never follows. Three layers, each usable alone:
  *
- *   runtime     device, memory, streams, events, copies              gpu.cu
+ *   runtime     device, memory, streams, events, copies              gpu.cu, mem.cu
  *   operations  one struct of functions per curve                    expand, matrix, ntt, quotient, msm
  *   backend     node/groth16/backend.h over the two above            backend.c
  *
@@ -174,15 +174,15 @@ struct gpu_bit_lists { /* input of the last step: row and column sums of every w
 };
 struct gpu_group { /* one curve, one group; sizes in bytes */
     size_t coordinate_bytes, result_bytes;
-    FALLIBLE (*prefix)
+    FALLIBLE(*prefix)
     (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
      unsigned per_thread, struct gpu_stream *s);
-    FALLIBLE (*invert)
+    FALLIBLE(*invert)
     (const struct gpu_batch *batch, uint32_t count, uint32_t threads, struct gpu_stream *s);
-    FALLIBLE (*add)
+    FALLIBLE(*add)
     (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
      unsigned per_thread, uint32_t out_base, struct gpu_stream *s);
-    FALLIBLE (*scatter)
+    FALLIBLE(*scatter)
     (void *buckets, void *extra, const struct gpu_pairing *source, const uint32_t *keys,
      uint32_t key_add, const uint32_t *refs, uint32_t refs_or, uint32_t count, uint32_t chunk,
      bool continues, struct gpu_stream *s);
@@ -197,28 +197,28 @@ struct gpu_curve {
     unsigned scalar_bits, two_adicity;
     uint64_t r[4];
     /* Packed bytes to canonical scalars. */
-    FALLIBLE (*expand)
+    FALLIBLE(*expand)
     (void *out, const struct gpu_packed_block *blocks, const void *data, uint32_t blocks_count,
      struct gpu_stream *s);
     /* out = M·w, canonical; w canonical. */
-    FALLIBLE (*matrix_times)
+    FALLIBLE(*matrix_times)
     (void *out, const struct gpu_matrix *m, const void *w, struct gpu_stream *s);
     /* Host: a coefficient as the device wants it, (value, floor(value · 2^256 / r)). */
     void (*constant)(void *out, const uint64_t value[4]);
     /* Tables of a domain: `memory` of domain_bytes on the device, the caller's as long as *out is used. */
     size_t (*domain_bytes)(unsigned log2, bool powers);
-    FALLIBLE (*domain_build)
+    FALLIBLE(*domain_build)
     (struct gpu_domain *out, const struct gpu_domain_options *options, void *memory,
      struct gpu_stream *s);
     /* Evaluations on the domain, natural order, to n times the coefficients, bit-reversed. May be in place. */
-    FALLIBLE (*ntt_inverse)
+    FALLIBLE(*ntt_inverse)
     (void *out, const void *in, const struct gpu_domain *d, struct gpu_stream *s);
     /* Bit-reversed coefficients to evaluations on the coset, natural order. May be in place. */
-    FALLIBLE (*ntt_coset)
+    FALLIBLE(*ntt_coset)
     (void *out, const void *in, const struct gpu_domain *d, struct gpu_stream *s);
     /* h receives the scalars of H, canonical, from the evaluations a and b (canonical, natural order), which are
      * overwritten. Natural order for the coset form, bit-reversed for powers. */
-    FALLIBLE (*quotient)
+    FALLIBLE(*quotient)
     (void *h, void *a, void *b, const struct gpu_domain *d, struct gpu_stream *s);
     const struct gpu_group *g1, *g2;
 };

@@ -21,10 +21,10 @@ RULES = [
         ANY, ("node/base/mem.c",), "use node/base/mem.h",
     ),
     (names(r"mi_\w+"), ANY, ("node/base/mem.c",), "use node/base/mem.h"),
-    (names(r"cudaMalloc\w*", r"cudaFree\w*"), EVERYWHERE, ("cuda/mem.cu", "cuda/mem.c"), "use gpu_mem_*"),
+    (names(r"cudaMalloc\w*", r"cudaFree\w*"), EVERYWHERE, ("cuda/mem.cu", "cuda/mem.c", "tests/kernel/emulator/cuda_runtime.h", "tests/kernel/emulator/emulator.cc"), "use gpu_mem_*"),
     (
         names("cudaHostAlloc", "cudaMallocHost", "cudaHostRegister", "cudaFreeHost", "cudaHostUnregister"),
-        EVERYWHERE, ("cuda/mem.cu", "cuda/mem.c", "cuda/gpu.cu", "cuda/backend.cu", "node/staging/pinned.c"),
+        EVERYWHERE, ("cuda/mem.cu", "cuda/mem.c", "cuda/gpu.cu", "cuda/backend.cu", "node/staging/pinned.c", "tests/kernel/emulator/cuda_runtime.h", "tests/kernel/emulator/emulator.cc"),
         "use pinned_*",
     ),
     (names("cudaDeviceSynchronize", "cudaMallocManaged", "cudaDeviceReset"), ANY, (), "order by events"),
