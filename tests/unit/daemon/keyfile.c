@@ -1,0 +1,208 @@
+/* Key files: fetched by digest, never believed without it. */
+#include "node/daemon/keyfile.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/transport/fleet.h"
+#include "node/transport/loopback.h"
+#include "tests/check/check.h"
+
+struct store { /* a fleet's key bucket, and a node's folder */
+    struct loopback *broker;
+    struct transport *link;
+    struct subject_space space;
+    struct keyfiles *files;
+    char *dir; /* owned */
+};
+
+static void open_files(struct store *s, uint64_t bytes_max, bool allow_insecure) {
+    keyfiles_close(&s->files);
+    struct keyfiles_options options = {.dir = s->dir,
+                                       .bytes_max = bytes_max,
+                                       .allow_insecure = allow_insecure,
+                                       .check_threads = 1};
+    CHECK_OK(keyfiles_open(&s->files, &options));
+}
+
+static void store_open(struct store *s) {
+    *s = (struct store){0};
+    CHECK_OK(loopback_open(&s->broker));
+    CHECK_OK(loopback_connect(&s->link, s->broker, NULL));
+    CHECK_OK(subject_space_init(&s->space, NULL));
+    CHECK_OK(fleet_ensure(s->link, &s->space, &(struct fleet_options){0}));
+    CHECK_OK(dir_make_temp(&s->dir, "bellows-keyfile"));
+    open_files(s, 0, true);
+}
+
+static void store_close(struct store *s) {
+    keyfiles_close(&s->files);
+    transport_close(&s->link);
+    loopback_close(&s->broker);
+    CHECK_OK(dir_remove_tree(s->dir));
+    mem_free(s->dir);
+}
+
+/* Puts the bytes of one key under the digest of another (NULL: its own); returns that digest. */
+static struct sha256 push(struct store *s, const char *case_name, const char *digest_of) {
+    char path[256], hex[SHA256_HEX_BYTES];
+    struct file_map key, other;
+    struct sha256 digest;
+    struct object_info info;
+    struct subject bucket = bucket_keys(&s->space);
+    snprintf(path, sizeof path, "%s/circuit.zkey", digest_of ? digest_of : case_name);
+    CHECK_OK(file_map_open(&other, check_vectors(path)));
+    CHECK_OK(sha256_of(&digest, other.bytes));
+    file_map_close(&other);
+    snprintf(path, sizeof path, "%s/circuit.zkey", case_name);
+    CHECK_OK(file_map_open(&key, check_vectors(path)));
+    sha256_hex(hex, &digest);
+    CHECK_OK(object_put_bytes(&info, s->link, bucket.text, hex, key.bytes));
+    file_map_close(&key);
+    return digest;
+}
+
+static uint64_t get(struct store *s, const struct sha256 *digest) {
+    struct key *key = NULL;
+    struct keyfile_times times;
+    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest));
+    struct sha256 got;
+    CHECK_OK(key_digest(&got, key));
+    CHECK_MEM(digest, &got, sizeof got);
+    key_unref(&key);
+    return times.fetch_bytes;
+}
+
+static const char *path_of(const struct store *s, const struct sha256 *digest) {
+    static char path[1200];
+    char hex[SHA256_HEX_BYTES];
+    sha256_hex(hex, digest);
+    snprintf(path, sizeof path, "%s/keys/%s", s->dir, hex);
+    return path;
+}
+
+static void claim_fetched_once(void) {
+    struct store s;
+    store_open(&s);
+    struct sha256 digest = push(&s, "bn128/mul", NULL), listed[4];
+    CHECK(get(&s, &digest) > 0);
+    CHECK_EQ(0, get(&s, &digest));
+    open_files(&s, 0, true); /* another process of this node */
+    CHECK_EQ(0, get(&s, &digest));
+    CHECK_EQ(1, keyfiles_list(listed, 4, s.files));
+    CHECK_MEM(&digest, &listed[0], sizeof digest);
+    store_close(&s);
+}
+
+static void claim_damaged_entries(void) {
+    struct store s;
+    store_open(&s);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    static const size_t lengths[] = {0, 1, 4, 11, 12, 1000};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        uint8_t junk[1000] = {'z', 'k', 'e', 'y'};
+        FILE *file = fopen(path_of(&s, &digest), "we");
+        CHECK(file);
+        CHECK_EQ(lengths[i], fwrite(junk, 1, lengths[i], file));
+        fclose(file);
+        open_files(&s, 0, true);
+        CHECK(get(&s, &digest) > 0); /* not believed: fetched again */
+    }
+    FILE *file = fopen(path_of(&s, &digest), "r+e"); /* one bit of a whole file */
+    CHECK(file && fseek(file, 900, SEEK_SET) == 0);
+    int byte = fgetc(file);
+    CHECK(fseek(file, 900, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF);
+    fclose(file);
+    open_files(&s, 0, true);
+    CHECK(get(&s, &digest) > 0);
+    store_close(&s);
+}
+
+static void claim_unknown_key(void) {
+    struct store s;
+    struct sha256 digest = {{7}};
+    struct key *key = NULL;
+    struct keyfile_times times;
+    store_open(&s);
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_HAS(err_detail(), "bellows key push");
+    CHECK_HAS(err_detail(), "0700000000");
+    store_close(&s);
+}
+
+static void claim_other_content(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    store_open(&s);
+    struct sha256 digest =
+        push(&s, "bn128/mul-contrib", "bn128/mul"); /* somebody stored another key under its name */
+    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_HAS(err_detail(), "has digest");
+    CHECK_EQ(-1, access(path_of(&s, &digest), F_OK)); /* and nothing of it stays */
+    push(&s, "bn128/mul", NULL);
+    CHECK(get(&s, &digest) > 0);
+    store_close(&s);
+}
+
+/* Two keys of one circuit, from different ceremonies, are two keys. */
+static void claim_changed_key(void) {
+    struct store s;
+    store_open(&s);
+    struct sha256 first = push(&s, "bn128/mul", NULL), second = push(&s, "bn128/mul-contrib", NULL);
+    CHECK(memcmp(&first, &second, sizeof first));
+    CHECK(get(&s, &first) > 0);
+    CHECK(get(&s, &second) > 0);
+    CHECK_EQ(0, get(&s, &first));
+    store_close(&s);
+}
+
+static void claim_insecure(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    store_open(&s);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    open_files(&s, 0, false);
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_HAS(err_detail(), "allow-insecure-keys");
+    store_close(&s);
+}
+
+static void claim_limit(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    struct sha256 listed[8];
+    store_open(&s);
+    struct sha256 a = push(&s, "bn128/mul", NULL), b = push(&s, "bn128/mul-contrib", NULL),
+                  big = push(&s, "bn128/chain200", NULL);
+    uint64_t a_bytes = get(&s, &a), b_bytes = get(&s, &b);
+    open_files(&s, a_bytes + b_bytes + 100, true);
+    CHECK_ERR(E_LIMIT, keyfiles_get(&key, &times, s.files, s.link, &s.space, &big));
+    struct sha256 c = push(&s, "bn128/min", NULL);
+    clock_sleep_ns(20000000); /* times of files are as coarse as the kernel's tick */
+    CHECK_EQ(0, get(&s, &a)); /* b is now the one used longest ago */
+    CHECK(get(&s, &c) > 0);
+    CHECK_EQ(2, keyfiles_list(listed, 8, s.files));
+    CHECK_EQ(-1, access(path_of(&s, &b), F_OK));
+    CHECK_EQ(0, access(path_of(&s, &a), F_OK));
+    store_close(&s);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a key is fetched once and found again", claim_fetched_once},
+        {"an empty, cut or damaged file is not believed", claim_damaged_entries},
+        {"a key that the fleet has not got is refused with the command that registers it",
+         claim_unknown_key},
+        {"what is stored under a digest must have it", claim_other_content},
+        {"a changed key is another key", claim_changed_key},
+        {"an insecure key is refused unless allowed", claim_insecure},
+        {"the folder keeps its limit, the key used longest ago leaves", claim_limit},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
