@@ -394,8 +394,10 @@ def main():
             a, b = found[i:i + 1], want[i:i + 1]
             if a != b:
                 differ.append("%s:%d: has %s, derived %s" % (path, i + 1, a or "nothing", b or "nothing"))
-    if differ:
-        sys.exit("\n".join(differ[:10]))
+    if check:
+        failed = len({line.split(":")[0] for line in differ})
+        print("\n".join(differ[:10] + ["%d passed, %d failed" % (2 - failed, failed)]))
+        sys.exit(1 if failed else 0)
 
 
 main()
