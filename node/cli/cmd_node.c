@@ -12,6 +12,7 @@
 #include "node/coordinator/coordinator.h"
 #include "node/daemon/child.h"
 #include "node/daemon/lane_process.h"
+#include "node/daemon/links.h"
 #include "node/daemon/node.h"
 
 #include <signal.h>
@@ -21,7 +22,6 @@
 #include <unistd.h>
 
 enum { COMMAND_LINE_BYTES = 64 * 1024, WORDS_MAX = 90, NAME_BYTES = ID_BYTES_MAX + 1 };
-static const uint64_t CONNECT_NS = UINT64_C(60000000000);
 
 static enum log_level level_of(const char *word) {
     return !strcmp(word, "debug")   ? LOG_DEBUG
@@ -161,47 +161,22 @@ static enum err run_node(struct args *args) {
 
 /* --- coordinator --- */
 
-static void on_event(void *ctx, enum transport_event event, const char *detail) {
-    static const char *const names[] = {"transport.disconnected", "transport.reconnected",
-                                        "transport.closed", "transport.slow", "transport.refused"};
-    char quoted[300];
-    log_warn(names[event], "link=%s detail=%s", (const char *)ctx,
-             log_quote(quoted, sizeof quoted, detail ? detail : ""));
-}
-
-struct links {
-    struct coordinator_links links; /* owned here */
+struct process {
+    struct links *links; /* owned */
     struct coordinator *coordinator;
 };
 
-static void links_done(struct links *l) {
-    coordinator_close(&l->coordinator);
-    transport_close(&l->links.lease);
-    transport_close(&l->links.feed);
-    transport_close(&l->links.control);
-}
-
-static enum err open_links(struct links *l, const struct config *config) {
-    static const char *const names[] = {"control", "feed", "lease"};
-    struct transport **const slots[] = {&l->links.control, &l->links.feed, &l->links.lease};
-    for (size_t i = 0; i < COUNT_OF(slots); i++) {
-        char name[64];
-        struct transport_options o = client_transport_options(config);
-        snprintf(name, sizeof name, "bellows coordinator %s", names[i]);
-        o.name = name;
-        o.open_wait_ns = CONNECT_NS;
-        o.send_asap = true;
-        o.request_wait_ns = i == 2 ? UINT64_C(1000000000) : 0; /* a lease is lost by waiting */
-        o.on_event = on_event;
-        o.event_ctx = (void *)(uintptr_t)names[i];
-        TRY(transport_open(slots[i], &o));
-    }
-    return OK;
+static void process_done(struct process *p) {
+    coordinator_close(&p->coordinator);
+    links_close(&p->links);
 }
 
 static enum err run_coordinator(struct args *args) {
     AUTO(config_free) struct config config = {0};
-    AUTO(links_done) struct links l = {0};
+    AUTO(process_done) struct process p = {0};
+    /* A lease is lost by waiting. */
+    static const struct link_wish wishes[] = {
+        {"control", 0}, {"feed", 0}, {"lease", UINT64_C(1000000000)}};
     sigset_t set;
     char name[NAME_BYTES + 32], host[NAME_BYTES];
     sigemptyset(&set);
@@ -213,14 +188,19 @@ static enum err run_coordinator(struct args *args) {
     log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
     host_name(host);
     snprintf(name, sizeof name, "%.40s-%ld", host, (long)getpid());
-    TRY(open_links(&l, &config));
+    struct transport_options options = client_transport_options(&config);
+    TRY(links_open(&p.links, &options, "coordinator", wishes, COUNT_OF(wishes)));
+    struct coordinator_links links = {links_get(p.links, 0), links_get(p.links, 1),
+                                      links_get(p.links, 2)};
     struct coordinator_config c = {.prefix = config.prefix,
                                    .name = name,
                                    .limits = {.attempts_max = (uint32_t)config.attempts}};
-    TRY(coordinator_open(&l.coordinator, &c, &l.links));
+    TRY(coordinator_open(&p.coordinator, &c, &links));
     pid_t parent = (pid_t)args_number(args, "parent", 0);
     int number = 0;
     while (number <= 0 && !child_is_orphan(parent)) {
+        REQUIRE(!links_lost(p.links), E_NET,
+                "the connection to %s is closed for good; the log above says why", config.server);
         number = sigtimedwait(&set, NULL, &(struct timespec){0, 200000000});
     }
     log_info("coordinator.ends", "signal=%d", number > 0 ? number : 0);

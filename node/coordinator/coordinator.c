@@ -18,6 +18,7 @@
 static const uint64_t TICK_NS = UINT64_C(100000000);
 static const uint64_t STAND_BY_NS = UINT64_C(100000000);
 static const uint64_t SILENCE_NS = UINT64_C(3500000000);
+static const uint64_t ENSURE_NS = UINT64_C(5000000000);
 enum { EVENTS_PER_ROUND = 64 };
 
 /* --- Events --- */
@@ -115,6 +116,10 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
     case LANE_NEWS_DIED:
         lane_is_gone(c, idx, "lane.ended");
         break;
+    case LANE_NEWS_GHOST:
+        log_error("lane.twice", "node=%s gpu=%u hint=\"two nodes of one name?\"", v->ref.node,
+                  v->ref.gpu);
+        return;
     case LANE_NEWS_NONE:
         return;
     }
@@ -209,19 +214,32 @@ static void tick(struct coordinator *c) {
 
 /* --- Leading --- */
 
+static uint64_t reconnects(const struct coordinator *c) {
+    struct transport_health health;
+    transport_health(&health, c->links.control);
+    return health.reconnects_count;
+}
+
+/* A server that was away may have come back with less than it had: then everything is ensured and read anew. */
 static bool goes_on(const struct coordinator *c, uint64_t term) {
-    return !atomic_load(&c->stopping) && lead_is_held(c->lead) && lead_term(c->lead) == term;
+    return !atomic_load(&c->stopping) && lead_is_held(c->lead) && lead_term(c->lead) == term &&
+           reconnects(c) == c->reconnects_seen;
+}
+
+static struct fleet_options fleet_options_of(const struct coordinator *c) {
+    return (struct fleet_options){.replicas = c->config.replicas,
+                                  .lane_ack_wait_ns = c->config.lane_ack_wait_ns,
+                                  .lease_ttl_ns = c->config.lease_ttl_ns};
 }
 
 static enum err start_leading(struct coordinator *c) {
-    struct fleet_options fleet = {.replicas = c->config.replicas,
-                                  .lane_ack_wait_ns = c->config.lane_ack_wait_ns,
-                                  .lease_ttl_ns = c->config.lease_ttl_ns};
+    struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
     TRY(lanes_init(&c->lanes));
     TRY(backlog_init(&c->backlog, &c->config.limits));
     TRY(queue_new(&c->events, EVENTS_MAX, sizeof(struct event)));
     TRY(janitor_open(&c->janitor, c->links.feed));
+    c->reconnects_seen = reconnects(c);
     c->caught_up = false;
     c->placing_due = true;
     c->led_since_ns = c->ticked_ns = clock_ns();
@@ -255,11 +273,21 @@ static void lead(struct coordinator *c, uint64_t term) {
     }
 }
 
+/* Nobody can lead where the bucket of the lease is gone. */
+static void ensure_now_and_then(struct coordinator *c) {
+    if (clock_ns() - c->ensured_ns > ENSURE_NS) {
+        struct fleet_options fleet = fleet_options_of(c);
+        IGNORE(fleet_ensure(c->links.control, &c->space, &fleet));
+        c->ensured_ns = clock_ns();
+    }
+}
+
 static void *coordinator_main(void *ctx) {
     struct coordinator *c = ctx;
     while (!atomic_load(&c->stopping)) {
         if (!lead_is_held(c->lead)) {
             clock_sleep_ns(STAND_BY_NS);
+            ensure_now_and_then(c);
             continue;
         }
         uint64_t term = lead_term(c->lead);
@@ -300,9 +328,7 @@ enum err coordinator_open(struct coordinator **out, const struct coordinator_con
     snprintf(c->name, sizeof c->name, "%s", config->name);
     TRY(subject_space_init(&c->space, config->prefix));
     /* The bucket of the lease must be there before anybody can lead. */
-    struct fleet_options fleet = {.replicas = c->config.replicas,
-                                  .lane_ack_wait_ns = c->config.lane_ack_wait_ns,
-                                  .lease_ttl_ns = c->config.lease_ttl_ns};
+    struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
     TRY(lead_open(&c->lead, links->lease, &c->space, c->name, c->config.lease_ttl_ns));
     int rc = pthread_create(&c->thread, NULL, coordinator_main, c);

@@ -31,18 +31,39 @@ size_t lanes_find(const struct lanes *l, const struct lane_ref *ref) {
     return SIZE_MAX;
 }
 
+/* Where names change with every start, dead lanes make room for living ones. */
+static size_t longest_dead(const struct lanes *l) {
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < l->count; i++) {
+        if (!l->views[i].alive &&
+            (best == SIZE_MAX || l->views[i].seen_ns < l->views[best].seen_ns)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
 static enum err find_or_add(size_t *idx, struct lanes *l, const char *node, uint32_t gpu) {
     struct lane_ref ref = {.gpu = gpu};
     TRY(id_check(node, "node of a lane"));
     snprintf(ref.node, sizeof ref.node, "%s", node);
     size_t at = lanes_find(l, &ref);
     if (at == SIZE_MAX) {
-        REQUIRE(l->count < LANES_MAX, E_LIMIT, "more than %d lanes", LANES_MAX);
-        at = l->count++;
+        at = l->count < LANES_MAX ? l->count++ : longest_dead(l);
+        REQUIRE(at != SIZE_MAX, E_LIMIT, "more than %d lanes", LANES_MAX);
         l->views[at] = (struct lane_view){.ref = ref, .depth_wanted = 4};
     }
     *idx = at;
     return OK;
+}
+
+static bool is_retired(const struct lane_view *v, const char *session) {
+    for (size_t i = 0; i < LANE_SESSIONS_KEPT; i++) {
+        if (!strcmp(v->retired[i], session)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum lane_news note_session(struct lane_view *v, const char *session, bool alive) {
@@ -51,6 +72,11 @@ static enum lane_news note_session(struct lane_view *v, const char *session, boo
         if (!alive) {
             return LANE_NEWS_NONE; /* the last words of an older process */
         }
+        if (is_retired(v, session)) {
+            return LANE_NEWS_GHOST;
+        }
+        snprintf(v->retired[v->retired_count++ % LANE_SESSIONS_KEPT], sizeof v->retired[0], "%s",
+                 v->session);
         snprintf(v->session, sizeof v->session, "%s", session);
         v->empty_since_ns = 0;
         return known ? LANE_NEWS_REBORN : LANE_NEWS_CAME;

@@ -3,13 +3,13 @@
  * Owner    the coordinator.
  * Threads  one.
  * Units    nanoseconds on clock_ns.
- * Errors   E_LIMIT above LANES_MAX lanes; E_FORMAT for a message that cannot be read.
+ * Errors   E_LIMIT above LANES_MAX living lanes; E_FORMAT for a message that cannot be read.
  */
 #pragma once
 #include "node/base/hash.h"
 #include "node/job/record.h"
 
-enum { LANES_MAX = 1024, LANE_KEYS_KNOWN = 64 };
+enum { LANES_MAX = 1024, LANE_KEYS_KNOWN = 64, LANE_SESSIONS_KEPT = 4 };
 
 struct lane_key {
     struct sha256 digest;
@@ -20,6 +20,8 @@ struct lane_key {
 struct lane_view {
     struct lane_ref ref;
     char session[ID_BYTES_MAX + 1];
+    char retired[LANE_SESSIONS_KEPT][ID_BYTES_MAX + 1]; /* older ones: no longer listened to */
+    unsigned retired_count;                             /* ever */
     bool alive; /* heard of within the silence limit, and not stopped */
     bool open;  /* takes new jobs: alive and ready */
     uint64_t seen_ns;
@@ -45,7 +47,8 @@ enum lane_news {
     LANE_NEWS_CAME,    /* new, or alive again */
     LANE_NEWS_REBORN,  /* another session: what the old process had is lost */
     LANE_NEWS_LEAVING, /* drains: takes nothing new, and what it has not started comes back */
-    LANE_NEWS_DIED     /* stopped, fenced or said to be gone */
+    LANE_NEWS_DIED,    /* stopped, fenced or said to be gone */
+    LANE_NEWS_GHOST /* an older session that still speaks: two nodes of one name? Not listened to. */
 };
 FALLIBLE lanes_hear(enum lane_news *news, size_t *lane_idx, struct lanes *l, struct bytes heartbeat,
                     uint64_t now_ns);

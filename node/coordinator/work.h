@@ -58,7 +58,7 @@ struct coordinator {
     struct subscription *heartbeats, *controls; /* owned */
     atomic_bool feeding;                        /* the feeds go on */
     uint64_t turn, led_since_ns, ticked_ns;
-    uint64_t disconnects_seen;
+    uint64_t disconnects_seen, reconnects_seen, ensured_ns;
     bool caught_up;
     bool placing_due; /* something changed that may let a partition be placed */
 

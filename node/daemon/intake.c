@@ -75,6 +75,9 @@ void *lane_intake_main(void *ctx) {
             pause_ns = FIRST_PAUSE_NS;
             take_message(lane, &m);
         } else if (code != E_TIMEOUT && code != E_CANCELLED) {
+            struct fleet_options fleet = {.lane_ack_wait_ns = lane->config.ack_wait_ns};
+            IGNORE(fleet_ensure_lane(lane->links.control, &lane->space, lane_name_here(lane),
+                                     LANE_HELD_MAX, &fleet)); /* a server may lose it */
             lane_pause(lane, pause_ns);
             pause_ns = pause_ns * 2 < LONGEST_PAUSE_NS ? pause_ns * 2 : LONGEST_PAUSE_NS;
         }

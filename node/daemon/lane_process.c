@@ -12,19 +12,10 @@
 #include "node/base/log.h"
 #include "node/daemon/backends.h"
 #include "node/daemon/child.h"
+#include "node/daemon/links.h"
 
 static const uint64_t LOOK_NS = UINT64_C(50000000);
 static const uint64_t RETRY_NS = UINT64_C(300000000);
-static const uint64_t CONNECT_NS = UINT64_C(60000000000);
-
-static void on_event(void *ctx, enum transport_event event, const char *detail) {
-    char quoted[300];
-    const char *what = ctx;
-    static const char *const names[] = {"transport.disconnected", "transport.reconnected",
-                                        "transport.closed", "transport.slow", "transport.refused"};
-    log_warn(names[event], "link=%s detail=%s", what,
-             log_quote(quoted, sizeof quoted, detail ? detail : ""));
-}
 
 static int say(enum err code, const char *event) {
     char quoted[ERR_DETAIL_BYTES + 64];
@@ -34,7 +25,7 @@ static int say(enum err code, const char *event) {
 }
 
 struct process {
-    struct lane_links links; /* owned here */
+    struct links *links;     /* owned */
     struct backend *backend; /* owned */
     struct lane *lane;       /* owned */
 };
@@ -42,26 +33,14 @@ struct process {
 static void process_done(struct process *p) {
     lane_close(&p->lane);
     backend_close(&p->backend);
-    transport_close(&p->links.telemetry);
-    transport_close(&p->links.bulk);
-    transport_close(&p->links.control);
+    links_close(&p->links);
 }
 
 static enum err open_links(struct process *p, const struct lane_process_config *c) {
-    static const char *const names[] = {"control", "bulk", "telemetry"};
-    struct transport **const links[] = {&p->links.control, &p->links.bulk, &p->links.telemetry};
-    for (size_t i = 0; i < COUNT_OF(links); i++) {
-        char name[160];
-        struct transport_options o = c->transport;
-        snprintf(name, sizeof name, "bellows lane %s.%u %s", c->lane.node, c->lane.gpu, names[i]);
-        o.name = name;
-        o.open_wait_ns = CONNECT_NS;
-        o.send_asap = i == 0;
-        o.on_event = on_event;
-        o.event_ctx = (void *)(uintptr_t)names[i];
-        TRY(transport_open(links[i], &o));
-    }
-    return OK;
+    static const struct link_wish wishes[] = {{"control", 0}, {"bulk", 0}, {"telemetry", 0}};
+    char who[ID_BYTES_MAX + 24];
+    snprintf(who, sizeof who, "lane %s.%u", c->lane.node, c->lane.gpu);
+    return links_open(&p->links, &c->transport, who, wishes, COUNT_OF(wishes));
 }
 
 static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
@@ -73,9 +52,11 @@ static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
 /* Until the lane is open, a signal comes, or it can never be opened. */
 static enum err open_lane(struct process *p, const struct lane_process_config *c,
                           const sigset_t *set) {
+    struct lane_links links = {links_get(p->links, 0), links_get(p->links, 1),
+                               links_get(p->links, 2)};
     bool said = false;
     for (;;) {
-        enum err code = lane_open(&p->lane, &c->lane, &p->links, p->backend);
+        enum err code = lane_open(&p->lane, &c->lane, &links, p->backend);
         bool again = code == E_NET || code == E_TIMEOUT;
         if (!again) {
             return code;
@@ -102,6 +83,9 @@ static int run_until_end(struct process *p, const struct lane_process_config *c,
             return end == LANE_FENCED        ? LANE_EXIT_FENCED
                    : end == LANE_DEVICE_LOST ? LANE_EXIT_LOST
                                              : 0;
+        }
+        if (links_lost(p->links)) {
+            return err_exit_code(E_NET); /* what it holds is taken back when it is missed */
         }
         int number = signal_seen(set, LOOK_NS);
         if (number || (!draining && child_is_orphan(c->parent))) {

@@ -218,8 +218,7 @@ static void claim_restarted_server(void) {
     check_server_up(&h.server, false);
     host_start_node(&h, 0, 2, NULL);
     transport_close(&h.user.link);
-    struct transport_options options = {.url = h.server.url, .open_wait_ns = 10 * SECOND};
-    CHECK_OK(transport_open(&h.user.link, &options));
+    host_connect(&h);
     check_many(&h, 100);
     host_stop(&h);
 }
@@ -234,9 +233,24 @@ static void claim_server_restarts_while_working(void) {
     clock_sleep_ns(SECOND / 2);
     check_server_up(&h.server, false);
     transport_close(&h.user.link);
-    struct transport_options options = {.url = h.server.url, .open_wait_ns = 10 * SECOND};
-    CHECK_OK(transport_open(&h.user.link, &options));
+    host_connect(&h);
     check_many(&h, 60);
+    host_stop(&h);
+}
+
+static void claim_lost_storage(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    submit_many(&h, 5);
+    check_many(&h, 5);
+    transport_close(&h.user.link);
+    check_server_kill(&h.server);
+    check_server_up(&h.server, true);
+    host_connect(&h);
+    submit_many(&h, 5); /* to a fleet that has made its streams anew */
+    check_many(&h, 5);
     host_stop(&h);
 }
 
@@ -349,6 +363,7 @@ int main(int argc, char **argv) {
         {"a server killed with 100 queued jobs: every result exactly once", claim_restarted_server},
         {"a server killed while lanes work: every result exactly once",
          claim_server_restarts_while_working},
+        {"a server that comes back with empty storage gets its streams again", claim_lost_storage},
         {"cancel and deadline from the command line", claim_cancel},
         {"SIGTERM drains a node, another one goes on", claim_drain},
         {"one node of a name, and a stale lock is no obstacle", claim_one_node_of_a_name},

@@ -76,12 +76,6 @@ int host_drain_node(struct host *h, unsigned idx) {
     return end.exit_code;
 }
 
-static void connect_user(struct host *h) {
-    struct transport_options options = {.url = h->server.url, .open_wait_ns = 10 * SECOND};
-    CHECK_OK(subject_space_init(&h->user.space, NULL));
-    CHECK_OK(transport_open(&h->user.link, &options));
-}
-
 /* The last thing that the coordinator makes. */
 static bool streams_are_there(void *ctx) {
     struct host *h = ctx;
@@ -90,6 +84,13 @@ static bool streams_are_there(void *ctx) {
     struct subject consumer = consumer_of_priority(JOB_PRIORITY_COUNT - 1);
     bool found = false;
     return consumer_info(&info, &found, h->user.link, stream.text, consumer.text) == OK && found;
+}
+
+void host_connect(struct host *h) {
+    struct transport_options options = {.url = h->server.url, .open_wait_ns = 10 * SECOND};
+    CHECK_OK(subject_space_init(&h->user.space, NULL));
+    CHECK_OK(transport_open(&h->user.link, &options));
+    wait_until(streams_are_there, h, "the coordinator has made the streams");
 }
 
 void host_start(struct host *h) {
@@ -103,8 +104,7 @@ void host_start(struct host *h) {
     snprintf(h->dir, sizeof h->dir, "%s", dir);
     mem_free(dir);
     host_start_coordinator(h);
-    connect_user(h);
-    wait_until(streams_are_there, h, "the coordinator has made the streams");
+    host_connect(h);
 }
 
 void host_stop(struct host *h) {

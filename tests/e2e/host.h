@@ -25,6 +25,8 @@ struct host {
 void host_start(struct host *h);
 /* Ends everything, removes the folder. */
 void host_stop(struct host *h);
+/* The user's connection, when the streams are there. */
+void host_connect(struct host *h);
 void host_start_coordinator(struct host *h);
 void host_kill_coordinator(struct host *h); /* kill -9 */
 /* Node "w<idx>" with so many lanes, a cache of its own, and more options (NULL: none). */

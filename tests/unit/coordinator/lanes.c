@@ -47,6 +47,8 @@ static void claim_life(void) {
     CHECK_EQ(LANE_NEWS_REBORN, hear(&l, "two", READY, 0, 60));
     CHECK_EQ(LANE_NEWS_NONE, hear(&l, "one", STOPPED, 0,
                                   70)); /* the old one's last words do not touch the new one */
+    CHECK_EQ(LANE_NEWS_GHOST, hear(&l, "one", READY, 0, 75)); /* a second node of that name */
+    CHECK_STR("two", l.views[0].session);
     CHECK(l.views[0].open);
     CHECK_EQ(LANE_NEWS_DIED, hear(&l, "two", FENCED, 0, 80));
     lanes_done(&l);
