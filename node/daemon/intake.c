@@ -129,13 +129,13 @@ static enum err get_key(struct lane *lane, struct lane_job *job) {
     }
     struct keyfile_times times;
     TRY(keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
-                     &job->key_digest));
+                     &job->key_digest, &job->watch.cancel));
     if (times.fetch_ns) {
         part_report_step(&job->report, "key_fetch", times.fetch_ns, times.fetch_bytes);
         atomic_store(&lane->info_due, true);
     }
     if (times.open_ns) {
-        part_report_step(&job->report, "key_check", times.open_ns + times.check_ns, 0);
+        part_report_step(&job->report, "key_open", times.open_ns, 0);
     }
     return OK;
 }

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -203,6 +204,7 @@ struct fetch {
     struct file_out *file;  /* owned */
     struct sha256_run *run; /* owned */
     uint64_t bytes;
+    const _Atomic int *cancel; /* lent; may be NULL */
 };
 
 static void fetch_done(struct fetch *f) {
@@ -212,13 +214,16 @@ static void fetch_done(struct fetch *f) {
 
 static enum err fetch_chunk(void *ctx, struct bytes chunk) {
     struct fetch *f = ctx;
+    REQUIRE(!f->cancel || !atomic_load(f->cancel), E_CANCELLED,
+            "cancelled while the key was fetched");
     TRY(sha256_add(f->run, chunk));
     f->bytes += chunk.len;
     return file_out_write(f->file, chunk);
 }
 
 static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struct transport *t,
-                          const struct subject_space *space, const struct sha256 *digest) {
+                          const struct subject_space *space, const struct sha256 *digest,
+                          const _Atomic int *cancel) {
     char hex[SHA256_HEX_BYTES];
     struct subject bucket = bucket_keys(space);
     struct object_info info;
@@ -231,7 +236,7 @@ static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struc
         "key %s is not registered with this fleet; register it once with `bellows key push FILE`",
         hex);
     TRY(disk_make_room(k, info.bytes));
-    AUTO(fetch_done) struct fetch f = {.k = k};
+    AUTO(fetch_done) struct fetch f = {.k = k, .cancel = cancel};
     struct key_path path = path_of(k, digest, "");
     TRY(file_out_open(&f.file, path.text));
     TRY(sha256_new(&f.run));
@@ -275,10 +280,6 @@ static enum err open_present(struct key **out, struct keyfile_times *times, stru
     TRY(code);
     TRY(key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure}));
     times->open_ns += clock_ns() - start_ns;
-    start_ns = clock_ns();
-    struct key_report report;
-    TRY(key_check(&report, key, k->pool, NULL, NULL));
-    times->check_ns += clock_ns() - start_ns;
     utimensat(AT_FDCWD, path.text, NULL, 0); /* last used: now */
     *out = TAKE(key);
     return OK;
@@ -286,14 +287,14 @@ static enum err open_present(struct key **out, struct keyfile_times *times, stru
 
 static enum err get_locked(struct key **out, struct keyfile_times *times, struct keyfiles *k,
                            struct transport *t, const struct subject_space *space,
-                           const struct sha256 *digest) {
+                           const struct sha256 *digest, const _Atomic int *cancel) {
     AUTO(unlock_file) int lock = -1;
     struct key_path path = path_of(k, digest, ".lock");
     TRY(lock_file(&lock, path.text));
     for (int n = 0; n < FETCH_TRIES && !*out; n++) {
         TRY(open_present(out, times, k, digest));
         if (!*out) {
-            TRY(fetch_key(times, k, t, space, digest));
+            TRY(fetch_key(times, k, t, space, digest, cancel));
         }
     }
     if (!*out) {
@@ -305,13 +306,24 @@ static enum err get_locked(struct key **out, struct keyfile_times *times, struct
 
 enum err keyfiles_get(struct key **out, struct keyfile_times *times, struct keyfiles *k,
                       struct transport *t, const struct subject_space *space,
-                      const struct sha256 *digest) {
+                      const struct sha256 *digest, const _Atomic int *cancel) {
     *times = (struct keyfile_times){0};
     AUTO(key_unref) struct key *key = opened_find(k, digest);
     if (!key) {
-        TRY(get_locked(&key, times, k, t, space, digest));
+        TRY(get_locked(&key, times, k, t, space, digest, cancel));
         opened_add(k, digest, key);
     }
     *out = TAKE(key);
     return OK;
+}
+
+static void note_progress(void *ctx, double done) {
+    _Atomic uint64_t *progress_ns = ctx;
+    (void)done;
+    atomic_store(progress_ns, clock_ns());
+}
+
+enum err keyfiles_check(struct keyfiles *k, struct key *key, _Atomic uint64_t *progress_ns) {
+    struct key_report report;
+    return key_check(&report, key, k->pool, progress_ns ? note_progress : NULL, progress_ns);
 }

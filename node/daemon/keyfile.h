@@ -1,14 +1,17 @@
-/* Key files of a node: fetched by digest, checked once, kept on disk, opened for whoever needs them.
+/* Key files of a node: fetched by digest, kept on disk, opened for whoever needs them.
  *
- *   bellows-keys (object bucket) ──fetch──▶ DIR/keys/<digest>.part ──digest right──▶ DIR/keys/<digest> ──open, check──▶ struct key
+ *   bellows-keys (object bucket) ──fetch──▶ DIR/keys/<digest>.part ──digest right──▶ DIR/keys/<digest> ──open──▶ struct key
  *
  * A key has no name but its digest, so a changed key is another key. What lies in the folder is trusted only after its digest was
  * computed in this process (or remembered for the unchanged file): a file that was cut, or left empty by a crash, is removed and
  * fetched again. Lanes of one node share a folder; a lock file per key lets one fetch while the others wait. Keys that nobody used
  * for longest leave the disk first when the folder outgrows its limit.
  *
+ * Every point of a large key takes minutes to check, and a proof under a key with a bad point fails its own check anyway: so the points
+ * are looked at only when that happens (keyfiles_check), which then names the point instead of blaming witness or machine.
+ *
  * Owner    the lane.
- * Threads  keyfiles_get one at a time; keyfiles_list any.
+ * Threads  keyfiles_get one at a time, keyfiles_check one at a time; keyfiles_list any.
  * Errors   E_RANGE: no such key in the fleet, with the command that registers it; E_IO, E_NET, E_TIMEOUT: could not be fetched or
  *          kept; those of key_open and key_check for a key that is not sound.
  */
@@ -29,11 +32,14 @@ FALLIBLE keyfiles_open(struct keyfiles **out, const struct keyfiles_options *opt
 void keyfiles_close(struct keyfiles **k);
 
 struct keyfile_times { /* 0 where nothing had to be done */
-    uint64_t fetch_ns, fetch_bytes, open_ns, check_ns;
+    uint64_t fetch_ns, fetch_bytes, open_ns;
 };
-/* *out is the caller's: key_unref. Fetches over `t` when the folder has not got it. */
+/* *out is the caller's: key_unref. Fetches over `t` when the folder has not got it; E_CANCELLED when *cancel (may be NULL) is set
+ * meanwhile. */
 FALLIBLE keyfiles_get(struct key **out, struct keyfile_times *times, struct keyfiles *k,
                       struct transport *t, const struct subject_space *space,
-                      const struct sha256 *digest);
+                      const struct sha256 *digest, const _Atomic int *cancel);
+/* Points on the curve and in the subgroup, once per digest. Signs of life go to *progress_ns (may be NULL). */
+FALLIBLE keyfiles_check(struct keyfiles *k, struct key *key, _Atomic uint64_t *progress_ns);
 /* Digests of the keys on disk, at most `digests_max`; returns how many. */
 size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles *k);

@@ -1,6 +1,7 @@
 /* The device thread: the only one that drives the backend. It waits for no network.
  *
- * A proof that fails its own check is computed a second time (prove_settle), which turns E_SELFCHECK into E_UNSAT or E_DEVICE. After a
+ * A proof that fails its own check has three suspects, tried in the order of what they cost to clear: the key's points (E_CURVE, E_RANGE),
+ * then a second computation (prove_settle), which says E_UNSAT for the witness or E_DEVICE for the machine. After a
  * device error the key's workspace is given up: nothing computed in it is trusted again.
  */
 #include <string.h>
@@ -19,8 +20,10 @@ static enum err prove_checked(struct lane *lane, struct lane_job *job,
     if (verdict_of(code).fate == FATE_SETTLE) {
         struct sums first = job->proved.sums;
         mem_wipe(&job->proved.sums, sizeof job->proved.sums);
-        code =
-            prove_settle(&first, lane->backend, loaded->slot, job->key, &job->witness, &job->watch);
+        code = keyfiles_check(lane->keyfiles, job->key, &job->watch.progress_ns);
+        code = code != OK ? code
+                          : prove_settle(&first, lane->backend, loaded->slot, job->key,
+                                         &job->witness, &job->watch);
         mem_wipe(&first, sizeof first);
     }
     return code;

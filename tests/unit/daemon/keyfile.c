@@ -68,7 +68,7 @@ static struct sha256 push(struct store *s, const char *case_name, const char *di
 static uint64_t get(struct store *s, const struct sha256 *digest) {
     struct key *key = NULL;
     struct keyfile_times times;
-    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest));
+    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest, NULL));
     struct sha256 got;
     CHECK_OK(key_digest(&got, key));
     CHECK_MEM(digest, &got, sizeof got);
@@ -121,13 +121,51 @@ static void claim_damaged_entries(void) {
     store_close(&s);
 }
 
+static void claim_cancelled_fetch(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    struct sha256 listed[2];
+    _Atomic int cancel = 1;
+    store_open(&s);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    CHECK_ERR(E_CANCELLED, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    CHECK_EQ(0, keyfiles_list(listed, 2, s.files));
+    CHECK(get(&s, &digest) > 0);
+    store_close(&s);
+}
+
+static void claim_bad_points(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    struct file_map file;
+    struct sha256 digest;
+    struct object_info info;
+    char hex[SHA256_HEX_BYTES];
+    _Atomic uint64_t progress_ns = 0;
+    store_open(&s);
+    struct subject bucket = bucket_keys(&s.space);
+    CHECK_OK(file_map_open(&file, check_vectors("bn128/bad/off-curve-a.zkey")));
+    CHECK_OK(sha256_of(&digest, file.bytes));
+    sha256_hex(hex, &digest);
+    CHECK_OK(object_put_bytes(&info, s.link, bucket.text, hex, file.bytes));
+    file_map_close(&file);
+    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    digest = push(&s, "bn128/mul", NULL);
+    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_OK(keyfiles_check(s.files, key, &progress_ns));
+    key_unref(&key);
+    store_close(&s);
+}
+
 static void claim_unknown_key(void) {
     struct store s;
     struct sha256 digest = {{7}};
     struct key *key = NULL;
     struct keyfile_times times;
     store_open(&s);
-    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "bellows key push");
     CHECK_HAS(err_detail(), "0700000000");
     store_close(&s);
@@ -140,7 +178,7 @@ static void claim_other_content(void) {
     store_open(&s);
     struct sha256 digest =
         push(&s, "bn128/mul-contrib", "bn128/mul"); /* somebody stored another key under its name */
-    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "has digest");
     CHECK_EQ(-1, access(path_of(&s, &digest), F_OK)); /* and nothing of it stays */
     push(&s, "bn128/mul", NULL);
@@ -167,7 +205,7 @@ static void claim_insecure(void) {
     store_open(&s);
     struct sha256 digest = push(&s, "bn128/mul", NULL);
     open_files(&s, 0, false);
-    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest));
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "allow-insecure-keys");
     store_close(&s);
 }
@@ -182,7 +220,7 @@ static void claim_limit(void) {
                   big = push(&s, "bn128/chain200", NULL);
     uint64_t a_bytes = get(&s, &a), b_bytes = get(&s, &b);
     open_files(&s, a_bytes + b_bytes + 100, true);
-    CHECK_ERR(E_LIMIT, keyfiles_get(&key, &times, s.files, s.link, &s.space, &big));
+    CHECK_ERR(E_LIMIT, keyfiles_get(&key, &times, s.files, s.link, &s.space, &big, NULL));
     struct sha256 c = push(&s, "bn128/min", NULL);
     clock_sleep_ns(20000000); /* times of files are as coarse as the kernel's tick */
     CHECK_EQ(0, get(&s, &a)); /* b is now the one used longest ago */
@@ -197,6 +235,8 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a key is fetched once and found again", claim_fetched_once},
         {"an empty, cut or damaged file is not believed", claim_damaged_entries},
+        {"a fetch that is cancelled leaves nothing behind", claim_cancelled_fetch},
+        {"a key with a bad point is refused, a sound one passes the full check", claim_bad_points},
         {"a key that the fleet has not got is refused with the command that registers it",
          claim_unknown_key},
         {"what is stored under a digest must have it", claim_other_content},

@@ -107,6 +107,9 @@ static void claim_bad_jobs(void) {
         {{.case_name = "bn128/dense", .job_id = "nokey", .key_unregistered = true},
          "E_RANGE",
          "bellows key push"},
+        {{.case_name = "bn128/mul", .job_id = "points", .key = "bn128/bad/off-curve-a.zkey"},
+         "E_CURVE",
+         "curve"},
     };
     struct fleet *f = fleet_new(1);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -80,6 +80,10 @@ static void push_key(const struct submitter *s, const char *path, const struct s
     }
 }
 
+static const char *key_of(const struct job_order *j) {
+    return j->key ? check_vectors(j->key) : file_of(j->case_name, "circuit.zkey");
+}
+
 void submit_job(const struct submitter *s, const struct job_order *j) {
     enum { PARTS_MAX = 16 };
     uint32_t count = j->parts_count ? j->parts_count : 1;
@@ -92,11 +96,11 @@ void submit_job(const struct submitter *s, const struct job_order *j) {
     Bellows__V1__Partition partitions[PARTS_MAX], *ptrs[PARTS_MAX];
     job_message m = BELLOWS__V1__JOB__INIT;
     CHECK(count <= PARTS_MAX);
-    CHECK_OK(file_map_open(&key, file_of(j->case_name, "circuit.zkey")));
+    CHECK_OK(file_map_open(&key, key_of(j)));
     CHECK_OK(sha256_of(&digest, key.bytes));
     file_map_close(&key);
     if (!j->key_unregistered) {
-        push_key(s, file_of(j->case_name, "circuit.zkey"), &digest);
+        push_key(s, key_of(j), &digest);
     }
     CHECK_OK(witness_open(&w, j->witness ? check_vectors(j->witness)
                                          : file_of(j->case_name, "witness.wtns")));

@@ -14,6 +14,7 @@ struct submitter {
 /* A case of the corpus: "bn128/mul". */
 struct job_order {
     const char *case_name;
+    const char *key; /* another file than the case's circuit.zkey, below the vectors; NULL */
     const char
         *witness; /* another file than the case's witness.wtns, below the curve's folder; NULL */
     const char *job_id;
