@@ -91,6 +91,10 @@ CLAIM(vk)
 CLAIM(proof)
 CLAIM(proof_bytes)
 CLAIM(public)
+CLAIM(job)
+CLAIM(result)
+CLAIM(frames)
+CLAIM(subject)
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
@@ -103,6 +107,10 @@ int main(int argc, char **argv) {
         {"replay: proof (JSON) survives its corpus", claim_proof},
         {"replay: proof (bellman) survives its corpus", claim_proof_bytes},
         {"replay: public signals survive their corpus", claim_public},
+        {"replay: jobs survive their corpus", claim_job},
+        {"replay: results survive their corpus", claim_result},
+        {"replay: frame sequences survive their corpus", claim_frames},
+        {"replay: subjects survive their corpus", claim_subject},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
