@@ -42,3 +42,11 @@ void scalar_uniform(struct scalar *out, const struct curve *c); /* from the clai
 
 /* Benches: median of the times (sorted here), in milliseconds. */
 double median_ms(uint64_t *ns, size_t count);
+
+/* One per file: the claims (or with --bench the benches) on one subject. Exit codes of check_main. */
+int kernel_field(int argc, char **argv);
+int kernel_large(int argc, char **argv);
+int kernel_msm(int argc, char **argv);
+int kernel_ntt(int argc, char **argv);
+int kernel_prove(int argc, char **argv);
+int kernel_vectors(int argc, char **argv);

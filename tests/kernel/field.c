@@ -425,7 +425,7 @@ static void bench(void) {
     gpu_event_close(&to);
 }
 
-int main(int argc, char **argv) {
+int kernel_field(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"the device's constants are the curve's", claim_constants},
         {"fp: every primitive agrees with long arithmetic", claim_fp},

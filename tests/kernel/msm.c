@@ -308,7 +308,7 @@ static void bench(void) {
     check_msm(CURVE_BLS12_381, GROUP_G2, &(struct msm_case){.count = 1 << 22, .repeats = 3});
 }
 
-int main(int argc, char **argv) {
+int kernel_msm(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"msm shapes and windows are what the plan counts on", claim_shapes},
         {"msm is right for few points", claim_small},

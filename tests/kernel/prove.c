@@ -7,9 +7,7 @@
 #include "node/base/mem.h"
 #include "node/curve/encode.h"
 #include "node/curve/json.h"
-#include "tests/check/check.h"
-
-#include "cuda/gpu.h"
+#include "tests/kernel/device.h"
 
 #include <dirent.h>
 #include <stdatomic.h>
@@ -231,7 +229,7 @@ static void claim_no_device(void) {
     CHECK(b == NULL);
 }
 
-int main(int argc, char **argv) {
+int kernel_prove(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"every BN254 vector has the oracle's sums, H scalars and proof", claim_bn254},
         {"every BLS12-381 vector has the oracle's sums, H scalars and proof", claim_bls12_381},

@@ -192,7 +192,7 @@ static void claim_expansion(void) {
     check_expansion(CURVE_BN254, GPU_PACKED_BLOCK, &packings[4]);
 }
 
-int main(int argc, char **argv) {
+int kernel_vectors(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"sparse products are right for rows of every length", claim_products},
         {"packed scalars of every class and width expand to what was packed", claim_expansion},

@@ -1,0 +1,367 @@
+/* The backend under a key as large as real ones: points are known multiples of the generator, so that each of the five sums
+ * has a known answer; the circuit itself is made up, so there is no proof to verify.
+ *
+ * The key and the witness are written to files and read back as a node would. `--bench` times whole jobs, from the witness
+ * in memory to the five sums on the host, at 2^20 and 2^22.
+ */
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/groth16/prove.h"
+#include "tests/kernel/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TABLE = 1 << 12, PUBLIC = 5, RUNS_MAX = 16 };
+
+struct setup { /* a made-up key; file names and tables */
+    const struct curve *c;
+    unsigned log2;
+    uint32_t wires, domain;
+    char key_path[64], witness_path[64];
+    struct scalar *k; /* owned: table[i] = k[i]·G */
+    uint8_t *g1, *g2; /* owned */
+};
+
+static void setup_done(struct setup *s) {
+    if (s->key_path[0]) {
+        unlink(s->key_path);
+        unlink(s->witness_path);
+    }
+    mem_free(s->k);
+    mem_free(s->g1);
+    mem_free(s->g2);
+}
+
+/* Which multiple stands at place i of a section: sections differ, neighbours are far apart. */
+static uint32_t place_of(unsigned section, uint32_t i) {
+    return (uint32_t)((i * 2654435761u >> 7) + section * 977) % TABLE;
+}
+
+static void tables_make(struct setup *s) {
+    const struct curve *c = s->c;
+    struct scalar k, step;
+    struct g1 p = {{0}}, d = {{0}};
+    struct g2 p2 = {{0}}, d2 = {{0}};
+    CHECK_OK(mem_new(&s->k, TABLE, sizeof *s->k));
+    CHECK_OK(mem_new(&s->g1, TABLE, c->g1_bytes));
+    CHECK_OK(mem_new(&s->g2, TABLE, c->g2_bytes));
+    scalar_uniform(&k, c);
+    scalar_uniform(&step, c);
+    c->g1_mul(&p, &c->g1_generator, &k);
+    c->g1_mul(&d, &c->g1_generator, &step);
+    c->g2_mul(&p2, &c->g2_generator, &k);
+    c->g2_mul(&d2, &c->g2_generator, &step);
+    for (uint32_t i = 0; i < TABLE; i++) {
+        s->k[i] = k;
+        g1_store(s->g1 + i * c->g1_bytes, c, &p);
+        g2_store(s->g2 + i * c->g2_bytes, c, &p2);
+        c->scalar_add(&k, &k, &step);
+        c->g1_add(&p, &p, &d);
+        c->g2_add(&p2, &p2, &d2);
+    }
+}
+
+static void put(FILE *f, const void *data, size_t bytes) {
+    CHECK_MSG(fwrite(data, 1, bytes, f) == bytes, "the disk is full");
+}
+static void put_u32(FILE *f, uint32_t v) {
+    put(f, &v, 4);
+}
+static void put_section(FILE *f, uint32_t id, uint64_t bytes) {
+    put_u32(f, id);
+    put(f, &bytes, 8);
+}
+
+static void put_points(FILE *f, const struct setup *s, unsigned section, enum point_group g,
+                       uint32_t count) {
+    size_t bytes = curve_point_bytes(s->c, g);
+    put_section(f, section, (uint64_t)count * bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        put(f, (g == GROUP_G1 ? s->g1 : s->g2) + place_of(section, i) * bytes, bytes);
+    }
+}
+
+/* Rows of two terms in A and one in B; seven coefficients of eight are ±1. */
+static void put_terms(FILE *f, const struct setup *s) {
+    struct scalar two = {{2}}, r2, coefficients[8], zero = {{0}}, one = {{1}};
+    uint32_t count = 3 * s->domain;
+    s->c->scalar_pow(&r2, &two, 512);
+    for (unsigned i = 0; i < 8; i++) {
+        coefficients[i] = one;
+        if (i % 2) {
+            s->c->scalar_sub(&coefficients[i], &zero, &one);
+        }
+        if (i == 7) {
+            scalar_uniform(&coefficients[i], s->c);
+        }
+        s->c->scalar_mul(&coefficients[i], &coefficients[i], &r2);
+    }
+    put_section(f, 4, 4 + (uint64_t)count * KEY_TERM_BYTES);
+    put_u32(f, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t dice = rng_u64(check_rng());
+        uint32_t row = i / 3, near = (row + (uint32_t)(dice >> 52)) % s->wires;
+        put_u32(f, i % 3 == 2);
+        put_u32(f, row);
+        put_u32(f, dice & 15 ? near : (uint32_t)(dice >> 8) % s->wires);
+        put(f, &coefficients[dice >> 4 & 7], 32);
+    }
+}
+
+static void put_prime(FILE *f, const uint64_t *w, size_t bytes) {
+    put_u32(f, (uint32_t)bytes);
+    put(f, w, bytes);
+}
+
+static void key_write(const struct setup *s) {
+    const struct curve *c = s->c;
+    FILE *f = fopen(s->key_path, "wb");
+    CHECK_MSG(f != NULL, "%s cannot be written", s->key_path);
+    put(f, "zkey", 4);
+    put_u32(f, 1);
+    put_u32(f, 9);
+    put_section(f, 1, 4);
+    put_u32(f, 1);
+    put_section(f, 2, 4 + c->fp_bytes + 4 + 32 + 12 + 3 * c->g1_bytes + 3 * c->g2_bytes);
+    put_prime(f, c->p, c->fp_bytes);
+    put_prime(f, c->r.w, 32);
+    put_u32(f, s->wires);
+    put_u32(f, PUBLIC);
+    put_u32(f, s->domain);
+    const uint8_t *const header[] = {
+        s->g1,
+        s->g1 + c->g1_bytes,
+        s->g2,
+        s->g2 + c->g2_bytes,
+        s->g1 + 2 * c->g1_bytes,
+        s->g2 + 2 * c->g2_bytes}; /* alpha1 beta1 beta2 gamma2 delta1 delta2 */
+    for (unsigned i = 0; i < COUNT_OF(header); i++) {
+        put(f, header[i], i == 0 || i == 1 || i == 4 ? c->g1_bytes : c->g2_bytes);
+    }
+    put_points(f, s, 3, GROUP_G1, PUBLIC + 1);
+    put_terms(f, s);
+    put_points(f, s, 5, GROUP_G1, s->wires);
+    put_points(f, s, 6, GROUP_G1, s->wires);
+    put_points(f, s, 7, GROUP_G2, s->wires);
+    put_points(f, s, 8, GROUP_G1, s->wires - PUBLIC - 1);
+    put_points(f, s, 9, GROUP_G1, s->domain);
+    CHECK_MSG(fclose(f) == 0, "the disk is full");
+}
+
+static void witness_write(const struct setup *s, enum scalar_mix mix) {
+    AUTO(mem_free_ptr) struct scalar *w = scalars_random(s->c, s->wires, mix);
+    FILE *f = fopen(s->witness_path, "wb");
+    CHECK_MSG(f != NULL, "%s cannot be written", s->witness_path);
+    w[0] = (struct scalar){{1}};
+    put(f, "wtns", 4);
+    put_u32(f, 2);
+    put_u32(f, 2);
+    put_section(f, 1, 40);
+    put_prime(f, s->c->r.w, 32);
+    put_u32(f, s->wires);
+    put_section(f, 2, (uint64_t)s->wires * 32);
+    put(f, w, (size_t)s->wires * 32);
+    CHECK_MSG(fclose(f) == 0, "the disk is full");
+}
+
+static void setup_make(struct setup *s, enum curve_id id, unsigned log2) {
+    const char *folder = getenv("TMPDIR");
+    *s = (struct setup){
+        .c = curve_by_id(id), .log2 = log2, .domain = 1u << log2, .wires = (1u << log2) - 3};
+    snprintf(s->key_path, sizeof s->key_path, "%.30s/bellows-%d.zkey", folder ? folder : "/tmp",
+             getpid());
+    snprintf(s->witness_path, sizeof s->witness_path, "%.30s/bellows-%d.wtns",
+             folder ? folder : "/tmp", getpid());
+    tables_make(s);
+    key_write(s);
+}
+
+/* Σ scalar_i·k(i), as a point must be. */
+static struct scalar logarithm(const struct setup *s, unsigned section, const uint8_t *scalars,
+                               uint32_t from, uint32_t count) {
+    struct scalar sum = {{0}}, t;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&t, scalars + (size_t)(from + i) * 32, 32);
+        s->c->scalar_mul(&t, &t, &s->k[place_of(section, i)]);
+        s->c->scalar_add(&sum, &sum, &t);
+    }
+    return sum;
+}
+
+static void check_sums(const struct setup *s, const struct sums *sums, const struct witness *w,
+                       const uint8_t *h) {
+    const struct curve *c = s->c;
+    const struct {
+        const char *name;
+        const struct g1 *got;
+        struct scalar k;
+    } want[] = {
+        {"A", &sums->a, logarithm(s, 5, w->values, 0, s->wires)},
+        {"B1", &sums->b1, logarithm(s, 6, w->values, 0, s->wires)},
+        {"L", &sums->l, logarithm(s, 8, w->values, PUBLIC + 1, s->wires - PUBLIC - 1)},
+        {"H", &sums->h, logarithm(s, 9, h, 0, s->domain)},
+    };
+    for (size_t i = 0; i < COUNT_OF(want); i++) {
+        struct g1 p = {{0}};
+        c->g1_mul(&p, &c->g1_generator, &want[i].k);
+        CHECK_MSG(!memcmp(&p, want[i].got, sizeof p), "%s 2^%u: sum %s is wrong", c->name, s->log2,
+                  want[i].name);
+    }
+    struct g2 p2 = {{0}};
+    struct scalar k2 = logarithm(s, 7, w->values, 0, s->wires);
+    c->g2_mul(&p2, &c->g2_generator, &k2);
+    CHECK_MSG(!memcmp(&p2, &sums->b2, sizeof p2), "%s 2^%u: sum B2 is wrong", c->name, s->log2);
+}
+
+struct job { /* a slot under one key */
+    struct backend *b;
+    struct backend_key *resident;
+    struct backend_slot *slot;
+};
+
+static void job_run(const struct job *j, struct sums *sums, struct step_times *times,
+                    const struct witness *w) {
+    struct job_watch watch = {0};
+    CHECK_OK(j->b->ops->witness(j->slot, w, &watch));
+    CHECK_OK(j->b->ops->evaluate(j->slot));
+    CHECK_OK(j->b->ops->quotient(j->slot));
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        CHECK_OK(j->b->ops->msm(j->slot, i));
+    }
+    CHECK_OK(j->b->ops->sums(sums, times, j->slot));
+}
+
+static void time_jobs(const struct setup *s, const struct job *j, const struct witness *w,
+                      enum scalar_mix mix, unsigned runs) {
+    uint64_t total[RUNS_MAX], steps[STEP_COUNT][RUNS_MAX];
+    struct step_times times = {{0}};
+    struct sums sums;
+    for (unsigned run = 0; run < runs; run++) {
+        uint64_t start = clock_ns();
+        job_run(j, &sums, &times, w);
+        total[run] = clock_ns() - start;
+        for (unsigned step = 0; step < STEP_COUNT; step++) {
+            steps[step][run] = times.ns[step];
+        }
+        j->b->ops->wipe(j->slot);
+    }
+    double median = median_ms(total, runs);
+    printf("{\"bench\": \"sums\", \"curve\": \"%s\", \"log2\": %u, \"witness\": \"%s\", "
+           "\"median_ms\": %.2f, \"min_ms\": %.2f, \"runs\": %u",
+           s->c->name, s->log2, mix_name(mix), median, (double)total[0] / 1e6, runs);
+    for (enum prove_step step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
+        printf(", \"%s_ms\": %.3f", prove_step_name(step), median_ms(steps[step], runs));
+    }
+    printf("}\n");
+}
+
+static void check_key(enum curve_id id, unsigned log2, unsigned runs) {
+    static const enum scalar_mix mixes[] = {MIX_UNIFORM, MIX_BITS};
+    device_of_test();
+    AUTO(setup_done) struct setup s = {0};
+    AUTO(key_unref) struct key *key = NULL;
+    struct job j = {0};
+    struct backend_options options = {.kind = BACKEND_CUDA, .device = getenv("BELLOWS_DEVICE")};
+    setup_make(&s, id, log2);
+    uint64_t start = clock_ns();
+    CHECK_OK(key_open(&key, s.key_path, (struct key_options){.allow_insecure = true}));
+    CHECK_OK(gpu_backend_open(&j.b, &options));
+    uint64_t opened = clock_ns();
+    CHECK_OK(j.b->ops->key_load(&j.resident, j.b, key));
+    uint64_t loaded = clock_ns();
+    CHECK_OK(j.b->ops->slot_open(&j.slot, j.resident));
+    if (runs) {
+        struct plan plan;
+        CHECK_OK(j.b->ops->plan(&plan, j.b, key_shape(key)));
+        printf("{\"bench\": \"key load\", \"curve\": \"%s\", \"log2\": %u, \"open_ms\": %.0f, "
+               "\"load_ms\": %.0f, \"slot_ms\": %.0f, "
+               "\"device_bytes\": %llu, \"key_bytes\": %llu}\n",
+               s.c->name, log2, (double)(opened - start) / 1e6, (double)(loaded - opened) / 1e6,
+               (double)(clock_ns() - loaded) / 1e6, (unsigned long long)plan.device_bytes,
+               (unsigned long long)plan.key_bytes_resident);
+    }
+    for (size_t i = 0; i < COUNT_OF(mixes); i++) {
+        AUTO(witness_close) struct witness w = {0};
+        AUTO(mem_free_ptr) uint8_t *h = NULL;
+        struct sums sums;
+        struct step_times times = {{0}};
+        witness_write(&s, mixes[i]);
+        CHECK_OK(witness_open(&w, s.witness_path));
+        CHECK_OK(mem_new_raw(&h, (size_t)s.domain, 32));
+        job_run(&j, &sums, &times, &w);
+        CHECK_OK(j.b->ops->h_scalars(h, j.slot));
+        j.b->ops->wipe(j.slot);
+        check_sums(&s, &sums, &w, h);
+        if (runs) {
+            time_jobs(&s, &j, &w, mixes[i], runs);
+        }
+    }
+    j.b->ops->slot_close(&j.slot);
+    j.b->ops->key_drop(&j.resident);
+    backend_close(&j.b);
+}
+
+static void claim_large(void) {
+    unsigned log2 = device_of_test()->emulated ? 5 : 16;
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        check_key(curves_tested[i], log2, 0);
+    }
+}
+
+/* Many jobs in one slot: the same sums each time, and no device memory lost. */
+static void claim_flat(void) {
+    device_of_test();
+    AUTO(setup_done) struct setup s = {0};
+    AUTO(key_unref) struct key *key = NULL;
+    AUTO(witness_close) struct witness w = {0};
+    struct job j = {0};
+    struct backend_options options = {.kind = BACKEND_CUDA, .device = getenv("BELLOWS_DEVICE")};
+    unsigned jobs = device_of_test()->emulated ? 3 : 1000;
+    uint64_t before, after;
+    struct sums first, sums;
+    struct step_times times = {{0}};
+    setup_make(&s, CURVE_BN254, device_of_test()->emulated ? 3 : 8);
+    witness_write(&s, MIX_WITNESS);
+    CHECK_OK(key_open(&key, s.key_path, (struct key_options){.allow_insecure = true}));
+    CHECK_OK(witness_open(&w, s.witness_path));
+    CHECK_OK(gpu_backend_open(&j.b, &options));
+    CHECK_OK(j.b->ops->key_load(&j.resident, j.b, key));
+    CHECK_OK(j.b->ops->slot_open(&j.slot, j.resident));
+    job_run(&j, &first, &times, &w);
+    j.b->ops->wipe(j.slot);
+    CHECK_OK(gpu_memory_free(&before));
+    for (unsigned i = 0; i < jobs; i++) {
+        job_run(&j, &sums, &times, &w);
+        j.b->ops->wipe(j.slot);
+        CHECK_MSG(!memcmp(&first, &sums, sizeof sums), "job %u of %u has other sums", i, jobs);
+    }
+    CHECK_OK(gpu_memory_free(&after));
+    CHECK_EQ(before, after);
+    j.b->ops->slot_close(&j.slot);
+    j.b->ops->key_drop(&j.resident);
+    backend_close(&j.b);
+}
+
+static void bench(void) {
+    if (device_of_test()->emulated) {
+        return;
+    }
+    check_key(CURVE_BN254, 20, 11);
+    check_key(CURVE_BLS12_381, 20, 11);
+    check_key(CURVE_BLS12_381, 22, 5);
+}
+
+int kernel_large(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a large key's five sums are right for dense and for bit witnesses", claim_large},
+        {"many jobs in one slot give the same sums and take no more memory", claim_flat},
+    };
+    static const struct check_claim benches[] = {{"sums bench", bench}};
+    if (argc == 2 && !strcmp(argv[1], "--bench")) {
+        return check_main(1, argv, benches, COUNT_OF(benches));
+    }
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
