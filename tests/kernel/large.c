@@ -169,6 +169,7 @@ static void witness_write(const struct setup *s, enum scalar_mix mix) {
 
 static void setup_make(struct setup *s, enum curve_id id, unsigned log2) {
     const char *folder = getenv("TMPDIR");
+    CHECK((1u << log2) - 3 > PUBLIC + 1); /* some wires are private */
     *s = (struct setup){
         .c = curve_by_id(id), .log2 = log2, .domain = 1u << log2, .wires = (1u << log2) - 3};
     snprintf(s->key_path, sizeof s->key_path, "%.30s/bellows-%d.zkey", folder ? folder : "/tmp",
@@ -323,7 +324,7 @@ static void claim_flat(void) {
     uint64_t before, after;
     struct sums first, sums;
     struct step_times times = {{0}};
-    setup_make(&s, CURVE_BN254, device_of_test()->emulated ? 3 : 8);
+    setup_make(&s, CURVE_BN254, device_of_test()->emulated ? 4 : 8);
     witness_write(&s, MIX_WITNESS);
     CHECK_OK(key_open(&key, s.key_path, (struct key_options){.allow_insecure = true}));
     CHECK_OK(witness_open(&w, s.witness_path));
