@@ -27,6 +27,8 @@
 enum { PATH_BYTES = 4096, LANES_LEAST = 2 };
 static const uint64_t START_NS = UINT64_C(30000000000);
 static const uint64_t STOP_NS = UINT64_C(5000000000);
+static const uint64_t NODE_STOP_NS =
+    UINT64_C(15000000000); /* beyond what it needs to kill a lane */
 static const uint64_t LOOK_NS = UINT64_C(20000000);
 
 static _Atomic int stop; /* set by a signal: everything is taken down in order */
@@ -52,7 +54,7 @@ static void dev_done(struct dev *d) {
         snprintf(path, sizeof path, "%s/url", d->dir);
         unlink(path);
     }
-    child_stop(&d->node, d->config.drain_ns + STOP_NS);
+    child_stop(&d->node, d->config.drain_ns + NODE_STOP_NS);
     child_stop(&d->coordinator, STOP_NS);
     child_stop(&d->server, STOP_NS);
     if (d->own_dir) {

@@ -15,6 +15,7 @@
 #include "node/daemon/links.h"
 
 static const uint64_t LOOK_NS = UINT64_C(50000000);
+static const uint64_t GIVE_UP_NS = UINT64_C(5000000000); /* after the grace of a drain */
 static const uint64_t RETRY_NS = UINT64_C(300000000);
 
 static int say(enum err code, const char *event) {
@@ -74,6 +75,7 @@ static enum err open_lane(struct process *p, const struct lane_process_config *c
 static int run_until_end(struct process *p, const struct lane_process_config *c,
                          const sigset_t *set) {
     bool draining = false;
+    uint64_t limit_ns = UINT64_MAX;
     for (;;) {
         enum lane_end end = lane_ended(p->lane);
         if (end == LANE_STALLED) {
@@ -87,10 +89,17 @@ static int run_until_end(struct process *p, const struct lane_process_config *c,
         if (links_lost(p->links)) {
             return err_exit_code(E_NET); /* what it holds is taken back when it is missed */
         }
+        if (clock_ns() >
+            limit_ns) { /* the server is away, or a key takes long: what it holds is taken back */
+            log_warn("lane.abandons", "after_ns=%llu", (unsigned long long)GIVE_UP_NS);
+            _exit(LANE_EXIT_LOST);
+        }
         int number = signal_seen(set, LOOK_NS);
         if (number || (!draining && child_is_orphan(c->parent))) {
             log_info("lane.drains", "signal=%d", number);
-            lane_drain(p->lane, draining ? 0 : c->drain_ns); /* a second signal: at once */
+            uint64_t grace_ns = draining ? 0 : c->drain_ns; /* a second signal: at once */
+            lane_drain(p->lane, grace_ns);
+            limit_ns = clock_ns() + grace_ns + GIVE_UP_NS;
             draining = true;
         }
     }

@@ -25,7 +25,7 @@
 #include "proto/subjects.h"
 #include "proto/unpack.h"
 
-enum { LANES_PER_NODE_MAX = 64, RESTARTS_MAX = 20, ARGV_MAX = 96 };
+enum { LANES_PER_NODE_MAX = 64, RESTARTS_MAX = 20, ARGV_MAX = 96, PATH_BYTES = 1024 };
 static const uint64_t LOOK_NS = UINT64_C(100000000);
 static const uint64_t QUICK_NS = UINT64_C(30000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(200000000);
@@ -46,6 +46,7 @@ struct node {
     struct transport *link; /* owned; NULL: not connected, the last words go unsaid */
     struct node_lane lanes[LANES_PER_NODE_MAX];
     int lock_fd;
+    char lock_path[PATH_BYTES];
 };
 
 static void node_done(struct node *n) {
@@ -54,6 +55,7 @@ static void node_done(struct node *n) {
     }
     transport_close(&n->link);
     if (n->lock_fd >= 0) {
+        unlink(n->lock_path); /* while it is held: whoever waits for it looks again */
         close(n->lock_fd);
     }
 }
@@ -72,15 +74,26 @@ enum err node_runtime_dir(char *out, size_t out_bytes) {
     return OK;
 }
 
-static enum err take_lock(int *out, const struct node_config *c) {
-    char path[1024], identity[1024];
+static enum err lock_path(char path[PATH_BYTES], const struct node_config *c) {
+    char identity[1024];
     int len =
         snprintf(identity, sizeof identity, "%s %s %s", c->transport.url ? c->transport.url : "",
                  c->prefix ? c->prefix : "", c->name);
     REQUIRE(len > 0 && (size_t)len < sizeof identity, E_LIMIT, "server and name are too long");
-    len = snprintf(path, sizeof path, "%s/node-%s-%016llx.lock", c->runtime_dir, c->name,
+    len = snprintf(path, PATH_BYTES, "%s/node-%s-%016llx.lock", c->runtime_dir, c->name,
                    (unsigned long long)hash_xxh64(bytes_of(identity, (size_t)len)));
-    REQUIRE(len > 0 && (size_t)len < sizeof path, E_LIMIT, "path of the lock file is too long");
+    REQUIRE(len > 0 && len < PATH_BYTES, E_LIMIT, "path of the lock file is too long");
+    return OK;
+}
+
+/* Is what was opened still what the path names? The last holder may have removed it in between. */
+static bool is_at(int fd, const char *path) {
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+static enum err take_lock(int *out, const char *path, const struct node_config *c) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     REQUIRE(fd >= 0, E_IO, "%s: %s", path, strerror(errno));
     char text[32] = "";
@@ -93,7 +106,11 @@ static enum err take_lock(int *out, const struct node_config *c) {
              "--name",
              c->name, text[0] ? text : "?");
     }
-    len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (!is_at(fd, path)) {
+        close(fd);
+        return take_lock(out, path, c);
+    }
     if (ftruncate(fd, 0) != 0 || write(fd, text, (size_t)len) != len) {
         int cause = errno;
         close(fd);
@@ -255,7 +272,8 @@ enum err node_run(const struct node_config *config) {
     TRY(id_check(config->name, "node name"));
     AUTO(node_done) struct node n = {.config = config, .lock_fd = -1};
     TRY(subject_space_init(&n.space, config->prefix));
-    TRY(take_lock(&n.lock_fd, config));
+    TRY(lock_path(n.lock_path, config));
+    TRY(take_lock(&n.lock_fd, n.lock_path, config));
     for (unsigned i = 0; i < config->lanes_count; i++) {
         TRY(start_lane(&n, i)); /* before the connection makes threads */
     }

@@ -336,7 +336,10 @@ static void claim_dev(void) {
     snprintf(out, sizeof out, "%s/dev.out", h.dir);
     snprintf(url, sizeof url, "%s/url", dir);
     const char *argv[] = {program, "dev", dir_arg, NULL};
-    CHECK_OK(child_start(&dev, &(struct child_options){.argv = argv, .log_path = out}));
+    char runtime[500];
+    snprintf(runtime, sizeof runtime, "XDG_RUNTIME_DIR=%s", h.dir);
+    CHECK_OK(child_start(&dev,
+                         &(struct child_options){.argv = argv, .log_path = out, .env = {runtime}}));
     for (int n = 0; n < 1500 && access(url, R_OK) != 0; n++) {
         clock_sleep_ns(SECOND / 50);
     }

@@ -27,6 +27,13 @@ static const char *program(void) {
     return path;
 }
 
+/* Lock files and notes stay in the host's folder too. */
+static const char *runtime_variable(const struct host *h) {
+    static char variable[PATH_BYTES];
+    snprintf(variable, sizeof variable, "XDG_RUNTIME_DIR=%s", h->dir);
+    return variable;
+}
+
 static void start(struct child *out, struct host *h, const char *log, const char *const *words) {
     const char *argv[WORDS_MAX + 2] = {program()};
     char server[160], path[PATH_BYTES];
@@ -39,7 +46,8 @@ static void start(struct child *out, struct host *h, const char *log, const char
     argv[count++] = server;
     argv[count] = NULL;
     snprintf(path, sizeof path, "%s/%s", h->dir, log);
-    CHECK_OK(child_start(out, &(struct child_options){.argv = argv, .log_path = path}));
+    CHECK_OK(child_start(out, &(struct child_options){
+                                  .argv = argv, .log_path = path, .env = {runtime_variable(h)}}));
 }
 
 void host_start_coordinator(struct host *h) {
@@ -193,8 +201,9 @@ void host_run(struct ran *out, struct host *h, const char *format, ...) {
     struct child child;
     struct child_end end = {0};
     bool ended = false;
-    CHECK_OK(child_start(&child,
-                         &(struct child_options){.argv = argv, .log_path = log, .env = {server}}));
+    CHECK_OK(child_start(&child, &(struct child_options){.argv = argv,
+                                                         .log_path = log,
+                                                         .env = {server, runtime_variable(h)}}));
     for (int n = 0; n < 6000 && !ended; n++) {
         clock_sleep_ns(SECOND / 200);
         child_poll(&ended, &end, &child);
