@@ -17,7 +17,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { START_WAIT_MS = 15000 };
+enum { START_WAIT_MS = 15000, SERVERS_MAX = 64 };
+
+/* What a failed claim leaves behind goes when the program ends. */
+static struct left {
+    pid_t pid;
+    char dir[256];
+} lefts[SERVERS_MAX];
+
+static void remove_below(const char *path);
+
+static void clean_up(void) {
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (lefts[i].pid > 0) {
+            kill(lefts[i].pid, SIGKILL);
+            waitpid(lefts[i].pid, NULL, 0);
+        }
+        if (lefts[i].dir[0]) {
+            remove_below(lefts[i].dir);
+        }
+    }
+}
+
+/* Keeps in mind what is running in which folder; pid 0: nothing runs, `gone`: the folder is gone, too. */
+static void note(const struct check_server *s, bool gone) {
+    static bool registered;
+    struct left *empty = NULL;
+    if (!registered) {
+        registered = atexit(clean_up) == 0;
+    }
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (strcmp(lefts[i].dir, s->dir) == 0) {
+            lefts[i].pid = s->pid;
+            lefts[i].dir[0] = gone ? '\0' : lefts[i].dir[0];
+            return;
+        }
+        empty = !empty && !lefts[i].dir[0] ? &lefts[i] : empty;
+    }
+    if (empty && !gone) {
+        empty->pid = s->pid;
+        memcpy(empty->dir, s->dir, sizeof empty->dir);
+    }
+}
 
 static const char *server_program(void) {
     static const char *const places[] = {"/usr/sbin/nats-server", "/usr/bin/nats-server",
@@ -82,6 +123,7 @@ static void spawn(struct check_server *s) {
         _exit(127);
     }
     s->pid = pid;
+    note(s, false);
 }
 
 /* The port from "<dir>/nats-server_<pid>.ports": {"nats":["nats://127.0.0.1:PORT"],…}. 0 while it is not there. */
@@ -115,12 +157,15 @@ static void wait_until_up(struct check_server *s) {
     for (int ms = 0; ms < START_WAIT_MS; ms += 20) {
         if (waitpid(s->pid, NULL, WNOHANG) == s->pid) {
             s->pid = 0;
+            note(s, false);
             check_fail(__FILE__, __LINE__, "nats-server ended at once; see %s/server.log", s->dir);
         }
         unsigned port = read_port(s);
         if (port && listens(port)) {
-            s->port = port;
-            snprintf(s->url, sizeof s->url, "nats://127.0.0.1:%u", port);
+            if (s->port != port) { /* others may read the address while it is up again */
+                s->port = port;
+                snprintf(s->url, sizeof s->url, "nats://127.0.0.1:%u", port);
+            }
             return;
         }
         clock_sleep_ns(20 * 1000000);
@@ -149,6 +194,7 @@ static void end_with(struct check_server *s, int signal_number) {
         while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR) {
         }
         s->pid = 0;
+        note(s, false);
     }
 }
 
@@ -197,6 +243,7 @@ void check_server_stop(struct check_server *s) {
     end_with(s, SIGTERM);
     if (s->dir[0]) {
         remove_below(s->dir);
+        note(s, true);
         s->dir[0] = '\0';
     }
 }

@@ -1,7 +1,7 @@
 /* The official JavaScript clients against us: what we store they read, what they submit we take.
  *
- * The packages are installed by npm into the build folder, once; without npm or network the claims are skipped. Here the C
- * side plays coordinator and lane at the level of messages; tests/e2e runs the same submit.js against a whole fleet.
+ * The packages are installed by npm into the build folder, once; without npm or network the claims are skipped. First the
+ * C side plays coordinator and lane at the level of messages, then a whole `bellows dev` proves real circuits.
  */
 #include "node/base/clock.h"
 #include "node/base/file.h"
@@ -323,12 +323,61 @@ static void claim_submit_inline(void) {
     submit_and_serve(3000, options, "\"places\":[\"inline\"],\"frames\":[1]");
 }
 
+/* --- A whole fleet --- */
+
+/* Runs in `bellows dev --run`: $1 program, $2 vectors of one case, $3 folder of the scripts, $4 proto, $5 curve number. */
+static const char fleet_script[] =
+    "set -e\n"
+    "\"$1\" key push \"$2/circuit.zkey\" --json\n"
+    "digest=$(sha256sum \"$2/circuit.zkey\" | cut -c1-64)\n"
+    "cd \"$3\"\n"
+    "for place in '' --object; do\n"
+    "  node submit.js --server \"$BELLOWS_SERVER\" --proto \"$4\" --tenant default \\\n"
+    "    --key-digest $digest --curve $5 --frame-bytes 4096 $place --wait-ms 60000 \\\n"
+    "    --proof proof.json --public public.json \"$2/witness.wtns\" \"$2/witness.wtns\"\n"
+    "  \"$1\" verify \"$2/verification_key.json\" public.json proof.json\n"
+    "  \"$1\" verify \"$2/verification_key.json\" \"$2/public.json\" proof.json\n"
+    "done\n";
+
+static void run_fleet(const char *curve_folder, const char *curve_number) {
+    char program[600], script[600], vectors[600], proto[600], command[3200], out[8192];
+    install();
+    snprintf(program, sizeof program, "%s/bellows", from_env("BELLOWS_BUILD"));
+    if (!file_exists(program)) {
+        check_skip("there is no %s", program);
+    }
+    snprintf(script, sizeof script, "%s/fleet.sh", packages);
+    snprintf(vectors, sizeof vectors, "%s/%s/merkle", from_env("BELLOWS_VECTORS"), curve_folder);
+    snprintf(proto, sizeof proto, "%s/proto", from_env("BELLOWS_ROOT"));
+    CHECK_OK(file_write_all(script, bytes_of(fleet_script, sizeof fleet_script - 1)));
+    snprintf(command, sizeof command, "sh '%s' '%s' '%s' '%s' '%s' %s", script, program, vectors,
+             packages, proto, curve_number);
+    const char *const argv[] = {program, "dev",   "--backend", "cpu", "--log-level",
+                                "warn",  "--run", command,     NULL};
+    int code = check_command(out, sizeof out, packages, argv);
+    size_t len = strlen(out);
+    CHECK_MSG(code == 0, "bellows dev ended with %d: …%s", code, out + (len > 700 ? len - 700 : 0));
+    CHECK_HAS(out, "\"places\":[\"inline\",\"inline\"]");
+    CHECK_HAS(out, "\"places\":[\"object\",\"object\"]");
+}
+
+static void claim_fleet_bn254(void) {
+    run_fleet("bn128", "1");
+}
+
+static void claim_fleet_bls12_381(void) {
+    run_fleet("bls12381", "2");
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"key-value entries go both ways", claim_kv},
         {"objects go both ways, in each side's chunks", claim_objects},
         {"a job from JavaScript, its body an object of four frames", claim_submit_object},
         {"a job from JavaScript, its body inline", claim_submit_inline},
+        {"a fleet proves for JavaScript, BN254, inline and from objects", claim_fleet_bn254},
+        {"a fleet proves for JavaScript, BLS12-381, inline and from objects",
+         claim_fleet_bls12_381},
     };
     int code = check_main(argc, argv, claims, COUNT_OF(claims));
     check_server_stop(&server);
