@@ -86,6 +86,19 @@ struct transport_options client_transport_options(const struct config *config) {
     };
 }
 
+/* One question spares the wait for an answer that nobody can give. */
+static enum err check_fleet(const struct client *c) {
+    struct stream_info info;
+    struct subject bucket = kv_bucket_name(&c->space, "jobs");
+    char name[SUBJECT_BYTES_MAX + 4];
+    snprintf(name, sizeof name, "KV_%s", bucket.text);
+    enum err code = stream_info(&info, c->transport, name);
+    REQUIRE(code != E_NET, E_NET,
+            "no fleet lives on %s yet (prefix %s): start `bellows coordinator` there", c->server,
+            c->space.prefix);
+    return code;
+}
+
 enum err client_open(struct client *out, const struct args *args) {
     AUTO(client_close) struct client c = {0};
     TRY(args_config(&c.config, args));
@@ -111,6 +124,7 @@ enum err client_open(struct client *out, const struct args *args) {
              "%.400s; --server or BELLOWS_SERVER names another server, `bellows dev` starts one",
              fault.detail);
     }
+    TRY(check_fleet(&c));
     *out = c;
     c = (struct client){0};
     return OK;

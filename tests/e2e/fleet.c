@@ -188,7 +188,11 @@ static void claim_no_server(void) {
     host_run(&ran, &h, "status one");
     CHECK_EQ(4, ran.exit_code);
     CHECK_HAS(ran.out, "BELLOWS_SERVER");
-    check_server_up(&h.server, false);
+    host_kill_coordinator(&h);
+    check_server_up(&h.server, true);
+    host_run(&ran, &h, "status one");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "bellows coordinator");
     host_stop(&h);
 }
 
@@ -360,7 +364,8 @@ int main(int argc, char **argv) {
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",
          claim_repeats_and_refusals},
-        {"without a server a command says so and exits with 4", claim_no_server},
+        {"without a server, or without a fleet on it, a command says so and exits with 4",
+         claim_no_server},
         {"a coordinator killed -9 and started again: every result exactly once",
          claim_killed_coordinator},
         {"a server killed with 100 queued jobs: every result exactly once", claim_restarted_server},
