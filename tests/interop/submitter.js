@@ -62,7 +62,8 @@ export async function makeBody(wire, values, frameBytes = 4 << 20) {
 export async function placeBody(nc, { body, sequence }, { prefix, tenant, name, inline }) {
   if (inline ?? sequence.length <= INLINE_BYTES_MAX) return { ...body, inlineFrames: sequence };
   const bucket = `${prefix}-in-${tenant}`;
-  const store = await new Objm(nc).open(bucket);
+  const stores = new Objm(nc);
+  const store = await stores.open(bucket).catch(() => stores.create(bucket));
   const info = await store.putBlob({ name }, sequence);
   return { ...body, object: { bucket, name, nuid: info.nuid } };
 }
