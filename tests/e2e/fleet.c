@@ -57,7 +57,7 @@ static void claim_killed_lane(void) {
     host_wait_for_lanes(&h, 2);
     submit_many(&h, 100);
     pid_t pid = host_lane_pid(&h, 0, 1);
-    kill(pid, SIGKILL);
+    host_kill_lane(&h, 0, 1);
     uint64_t start_ns = clock_ns();
     check_many(&h, 100);
     CHECK(clock_ns() - start_ns < 20 * SECOND);
@@ -66,6 +66,31 @@ static void claim_killed_lane(void) {
         clock_sleep_ns(SECOND / 100);
     }
     CHECK(host_lane_pid(&h, 0, 1) != pid);
+    host_stop(&h);
+}
+
+/* Lanes keep dying at random while they work; so does the coordinator, with another one standing by. */
+static void claim_storm(void) {
+    struct host h;
+    struct child second;
+    struct rng *rng = check_rng();
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    host_start_node(&h, 1, 1, NULL);
+    host_wait_for_lanes(&h, 3);
+    second = h.coordinator;
+    host_start_coordinator(&h); /* stands by; the first one leads */
+    submit_many(&h, 120);
+    for (int n = 0; n < 12; n++) {
+        unsigned which = (unsigned)rng_below(rng, 3);
+        host_kill_lane(&h, which == 2, which % 2);
+        clock_sleep_ns(SECOND / 8 + rng_below(rng, SECOND / 4));
+        if (n == 5) {
+            child_signal(&second, SIGKILL);
+            child_stop(&second, SECOND);
+        }
+    }
+    check_many(&h, 120);
     host_stop(&h);
 }
 
@@ -360,6 +385,8 @@ int main(int argc, char **argv) {
         {"200 small jobs on both curves: every result exactly once, and it verifies",
          claim_two_hundred_jobs},
         {"a lane killed -9 in the middle: every result exactly once", claim_killed_lane},
+        {"lanes killed at random, the leader too, with a stand-by: every result exactly once",
+         claim_storm},
         {"two nodes that share nothing but the fleet prove under one key", claim_two_nodes},
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",

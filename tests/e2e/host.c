@@ -170,6 +170,25 @@ pid_t host_lane_pid(struct host *h, unsigned node_idx, unsigned gpu) {
     return look.pid;
 }
 
+/* Is this still a process of ours, or has the number gone to somebody else's? */
+static bool is_ours(const struct host *h, pid_t pid) {
+    char path[64], line[4096];
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
+    FILE *file = fopen(path, "re");
+    size_t len = file ? fread(line, 1, sizeof line, file) : 0;
+    if (file) {
+        fclose(file);
+    }
+    return len > 0 && memmem(line, len, h->dir, strlen(h->dir)) != NULL;
+}
+
+void host_kill_lane(struct host *h, unsigned node_idx, unsigned gpu) {
+    pid_t pid = host_lane_pid(h, node_idx, gpu);
+    if (is_ours(h, pid)) {
+        kill(pid, SIGKILL);
+    }
+}
+
 uint64_t host_stream_count(struct host *h, const char *tail) {
     struct stream_info info;
     struct subject name = stream_name(&h->user.space, tail);

@@ -36,6 +36,8 @@ int host_drain_node(struct host *h, unsigned idx);
 void host_wait_for_lanes(struct host *h, unsigned lanes_count);
 /* The process of a lane, as its directory entry says. */
 pid_t host_lane_pid(struct host *h, unsigned node_idx, unsigned gpu);
+/* kill -9; nothing when it is dead already. */
+void host_kill_lane(struct host *h, unsigned node_idx, unsigned gpu);
 /* Messages in the fleet's stream with this tail: "DONE". */
 uint64_t host_stream_count(struct host *h, const char *tail);
 
