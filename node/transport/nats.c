@@ -464,8 +464,10 @@ static FALLIBLE nats_subscription_next(struct message *out, struct subscription 
 
 void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub) {
     natsSubscription_Unsubscribe(sub);
-    /* The answer to this comes after every message that was on its way. */
-    natsConnection_FlushTimeout(t->nc, QUIET_WAIT_MS);
+    /* The answer to this comes after every message that was on its way. Without a connection none is. */
+    if (nats_connected(&t->base)) {
+        natsConnection_FlushTimeout(t->nc, QUIET_WAIT_MS);
+    }
 }
 
 static void nats_subscription_close(struct subscription *base) {

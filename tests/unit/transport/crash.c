@@ -465,6 +465,62 @@ static void claim_open_waits(void) {
     end(w.t);
 }
 
+/* --- Lives of connections and subscriptions --- */
+
+static void *flood_entry(void *arg) {
+    struct work *w = arg;
+    while (!atomic_load(&w->done)) {
+        IGNORE(transport_send(w->t, "flood.x", text("message")));
+    }
+    return NULL;
+}
+
+static void count_message(void *ctx, struct message *m) {
+    atomic_fetch_add((atomic_size_t *)ctx, m->data.len);
+}
+
+static void claim_lives(void) {
+    struct transport *t = begin(NULL);
+    struct work w = {.t = t};
+    atomic_size_t heard = 0;
+    start(&w, flood_entry);
+    for (int i = 0; i < 40; i++) {
+        struct transport *mine = NULL;
+        struct subscription *handler = NULL, *sync = NULL;
+        struct message m;
+        if (i % 10 == 5) {
+            check_server_kill(&server);
+            check_server_up(&server, false);
+        }
+        CHECK_OK(transport_open(
+            &mine, &(struct transport_options){.url = server.url, .open_wait_ns = 5 * S}));
+        CHECK_OK(transport_subscribe(
+            &handler, mine, "flood.>",
+            &(struct subscribe_options){.handler = count_message, .handler_ctx = &heard}));
+        CHECK_OK(transport_subscribe(&sync, mine, "flood.*", NULL));
+        enum err err = subscription_next(&m, sync, 100 * MS);
+        CHECK(err == OK || err == E_TIMEOUT);
+        if (err == OK) {
+            message_done(&m);
+        }
+        if (i % 10 == 9) { /* closed while the server is away */
+            check_server_kill(&server);
+        }
+        subscription_close(&handler); /* in the middle of the flood */
+        size_t then = atomic_load(&heard);
+        subscription_close(&sync);
+        transport_close(&mine);
+        CHECK_EQ(then, atomic_load(&heard));
+        if (i % 10 == 9) {
+            check_server_up(&server, false);
+        }
+    }
+    CHECK(atomic_load(&heard) > 0);
+    atomic_store(&w.done, true);
+    CHECK_OK(join(&w));
+    end(t);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a fetch outlives the server's death and its goodbye", claim_fetch},
@@ -478,6 +534,7 @@ int main(int argc, char **argv) {
         {"a small max_payload cuts chunks and refuses messages", claim_small_payload},
         {"a permission violation is counted, told and named", claim_permissions},
         {"TLS with client certificates, and without", claim_tls},
+        {"connections and subscriptions end cleanly in a flood", claim_lives},
         {"opening waits for a server that comes up", claim_open_waits},
     };
     int code = check_main(argc, argv, claims, COUNT_OF(claims));
