@@ -4,6 +4,8 @@
  * does, by clock_ns(), so that a test that holds the clock decides when an ack wait ends or a key expires. Faults can be
  * switched on: a partition makes every call of a transport fail with E_NET until it is healed.
  *
+ * Not here: the server's own messages (advisories), several servers, permissions.
+ *
  * Owner    whoever opened it; closed after all its transports.
  * Threads  any.
  */
