@@ -421,6 +421,21 @@ static enum err own_error(const result_message *r) {
          r->error ? r->error->detail : "no reason given");
 }
 
+/* One line a partition: what each step took, in the order it was done. */
+static void print_steps(const result_message *r) {
+    for (size_t i = 0; i < r->n_partitions; i++) {
+        const part_message *part = r->partitions[i];
+        if (r->n_partitions > 1) {
+            printf("  proof %zu", i);
+        }
+        printf("  ms:");
+        for (size_t k = 0; k < part->n_steps; k++) {
+            printf(" %s %.1f", part->steps[k]->step, (double)part->steps[k]->ns / 1e6);
+        }
+        puts("");
+    }
+}
+
 enum err client_deliver(const result_message *r, const char *dir, bool json) {
     bool ok = r->status == BELLOWS__V1__STATUS__STATUS_OK;
     if (ok) {
@@ -443,6 +458,7 @@ enum err client_deliver(const result_message *r, const char *dir, bool json) {
                r->n_partitions ? r->partitions[0]->node : "?",
                r->n_partitions ? r->partitions[0]->device : "?", dir,
                r->n_partitions == 1 ? "proof.json" : "proof_0.json …");
+        print_steps(r);
     }
     return own_error(r);
 }
