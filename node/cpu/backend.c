@@ -27,6 +27,7 @@
 enum {
     TASKS_PER_THREAD = 4,
     ROWS_LEAST = 1024,     /* of a task of `evaluate` */
+    ROWS_MOST = 1 << 18,   /* well under 100 ms, so that a cancelled job is noticed */
     SCALARS_LEAST = 16384, /* of a task that counts the witness */
     WIPE_BYTES = 4 << 20,  /* of a task that wipes */
     HUGE_PAGE_BYTES = 2 << 20,
@@ -411,9 +412,10 @@ static enum err cpu_evaluate(struct backend_slot *s) {
                             ntt_rows(body, s->b, shape->domain_log2)},
                    .rows_count = shape->domain_size},
         .cancel = &s->watch->cancel};
-    size_t most = shape->domain_size / ROWS_LEAST + 1;
+    const size_t most = shape->domain_size / ROWS_LEAST + 1, least = shape->domain_size / ROWS_MOST;
     job.tasks = (size_t)TASKS_PER_THREAD * pool_threads_count(pool);
     job.tasks = job.tasks < most ? job.tasks : most;
+    job.tasks = job.tasks > least ? job.tasks : least;
     pool_for(pool, job.tasks, evaluate_task, &job);
     TRY(not_cancelled(s, STEP_EVALUATE));
     s->evaluated = true;

@@ -82,8 +82,9 @@ static size_t G(stage)(struct msm_chunk *chunk, const struct msm_source *source,
     struct G(stager) stager;
     G(stage_begin)(&stager);
     chunk->wide_count = chunk->small_count = 0;
-    for (; from < source->count && chunk->wide_count + chunk->small_count < chunk->capacity;
-         from++) {
+    const size_t end =
+        source->count - from < STAGE_LOOK_MAX ? source->count : from + STAGE_LOOK_MAX;
+    for (; from < end && chunk->wide_count + chunk->small_count < chunk->capacity; from++) {
         struct staged s;
         if (!scalar_halve(&s, source->scalars + SCALAR_BYTES * from)) {
             continue;

@@ -26,6 +26,9 @@
 #define REF_INDEX   0x3fffffffu
 #define REF_NONE    0xffffffffu
 
+/* Elements looked at for one chunk, however few of them count: a task is over in time to notice a cancelled job. */
+enum { STAGE_LOOK_MAX = 1 << 20 };
+
 /* Where references point, and what a shared inversion needs. */
 struct adder {
     uint8_t *work;
@@ -87,7 +90,8 @@ static inline void scalar_bias(uint64_t *out, const struct staged *s,
 
 /* --- Digits, sorted into lists by counting --- */
 
-/* Digits of one window over part of a chunk, counted in `len`, which starts at the window's list 0. */
+/* Digits of one window over part of a chunk, counted in `len`, which starts at the window's list 0. Signs are as good as
+ * random, so here and below they are worked out without a branch. */
 static inline void cut_digits(int16_t *digits, uint32_t *len, const uint64_t *biased,
                               uint32_t count, unsigned bit, unsigned bits) {
     const uint8_t *from = (const uint8_t *)biased + bit / 8;
@@ -96,20 +100,20 @@ static inline void cut_digits(int16_t *digits, uint32_t *len, const uint64_t *bi
     for (uint32_t i = 0; i < count; i++) {
         uint64_t field;
         memcpy(&field, from + (size_t)8 * MSM_BIASED_WORDS * i, sizeof field);
-        int digit = (int)((uint32_t)(field >> (bit % 8)) & mask) - half;
+        const int digit = (int)((uint32_t)(field >> (bit % 8)) & mask) - half;
+        const int sign = digit >> 31;
         digits[i] = (int16_t)digit;
-        len[digit < 0 ? -digit : digit]++;
+        len[(uint32_t)((digit ^ sign) - sign)]++;
     }
 }
 
 static inline void place_digits(uint32_t *refs, uint32_t *start, const int16_t *digits,
                                 uint32_t count, uint32_t first) {
     for (uint32_t i = 0; i < count; i++) {
-        int digit = digits[i];
-        if (digit < 0) {
-            refs[start[-digit]++] = REF_NEGATED | (first + i);
-        } else if (digit > 0) {
-            refs[start[digit]++] = REF_POINT | (first + i);
+        const int digit = digits[i], sign = digit >> 31;
+        if (digit != 0) {
+            refs[start[(uint32_t)((digit ^ sign) - sign)]++] =
+                (REF_POINT | ((uint32_t)sign & (REF_NEGATED ^ REF_POINT))) | (first + i);
         }
     }
 }

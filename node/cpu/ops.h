@@ -62,7 +62,8 @@ struct msm_worker {
 struct group_ops {
     size_t slot_bytes; /* of a point in chunk, bucket and work area; also of a packed point */
     size_t shared_bytes;
-    /* Fills `chunk` from element `from` on; returns the element after the last one looked at. Any number at once. */
+    /* Fills `chunk` from element `from` on; returns the element after the last one looked at. The chunk may be left empty
+     * before the end. Any number at once. */
     size_t (*stage)(struct msm_chunk *chunk, const struct msm_source *source,
                     const struct msm_windows *windows, size_t from);
     /* Adds a chunk to a bundle's buckets. Needs bundle->count·chunk entries <= entries_max. False: cancelled. */

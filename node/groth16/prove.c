@@ -41,9 +41,13 @@ void prove_result_done(struct prove_result *r) {
     mem_wipe(r, sizeof *r);
 }
 
+/* Progress only rises: a backend may be further than its calls (the CPU computes all sums in the first). */
 static enum err begin_step(struct job_watch *watch, enum prove_step step) {
     atomic_store_explicit(&watch->step, (int)step, memory_order_relaxed);
-    atomic_store_explicit(&watch->permille, step_permille[step], memory_order_relaxed);
+    if (step == STEP_WITNESS ||
+        atomic_load_explicit(&watch->permille, memory_order_relaxed) < step_permille[step]) {
+        atomic_store_explicit(&watch->permille, step_permille[step], memory_order_relaxed);
+    }
     atomic_store_explicit(&watch->progress_ns, clock_ns(), memory_order_relaxed);
     REQUIRE(!atomic_load_explicit(&watch->cancel, memory_order_relaxed), E_CANCELLED,
             "cancelled before step %s", prove_step_name(step));

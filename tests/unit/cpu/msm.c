@@ -167,7 +167,7 @@ static void claim_large(void) {
     each_group(40000, large, 2);
 }
 
-/* Five sums of different sizes and kinds at once, as in a proof, by 1, 2 and 7 threads. */
+/* Five sums of different sizes and kinds at once, as in a proof, by 1, 2, 7 and 40 threads. */
 static void claim_together(void) {
     static const size_t counts[] = {900, 900, 900, 880, 1024};
     for (size_t c = 0; c < COUNT_OF(curve_ids); c++) {
@@ -181,7 +181,9 @@ static void claim_together(void) {
                                                : SCALARS_MIXED);
             sample_sum(want[i], &s[i], counts[i]);
         }
-        for (unsigned threads = 1; threads <= 7; threads += threads == 1 ? 1 : 5) {
+        static const unsigned counts_of_threads[] = {1, 2, 7, 40};
+        for (size_t t = 0; t < COUNT_OF(counts_of_threads); t++) {
+            const unsigned threads = counts_of_threads[t];
             struct pool *pool = NULL;
             CHECK_OK(pool_open(&pool, threads));
             for (const char *const *tier = cpu_tiers_usable(); *tier; tier++) {
@@ -204,6 +206,40 @@ static void claim_together(void) {
             sample_free(&s[i]);
         }
     }
+}
+
+/* More elements than one chunk is looked for in, nearly all of them nothing. */
+static void claim_sparse(void) {
+    const size_t count = (1 << 20) + 5000, few = 4;
+    struct sample s;
+    struct pool *pool = NULL;
+    uint8_t *points = NULL, *scalars = NULL;
+    uint64_t want[4 * FP_LIMBS_MAX], got[4 * FP_LIMBS_MAX];
+    CHECK_OK(pool_open(&pool, 2));
+    sample_new(&s, curve_by_id(CURVE_BN254), GROUP_G1, few);
+    sample_set_scalars(&s, SCALARS_FULL);
+    sample_sum(want, &s, few);
+    CHECK_OK(mem_new(&points, count, s.point_bytes));
+    CHECK_OK(mem_new(&scalars, count, SCALAR_BYTES));
+    static const size_t places[] = {0, (1 << 20) - 1, 1 << 20, (1 << 20) + 4999};
+    for (size_t i = 0; i < few; i++) {
+        memcpy(points + places[i] * s.point_bytes, s.points + i * s.point_bytes, s.point_bytes);
+        memcpy(scalars + places[i] * SCALAR_BYTES, s.scalars + i * SCALAR_BYTES, SCALAR_BYTES);
+    }
+    for (const char *const *tier = cpu_tiers_usable(); *tier; tier++) {
+        const struct cpu_ops *ops = NULL;
+        struct msm_item item = {.source = {points, scalars, count},
+                                .nonzero_count = few,
+                                .wide_count = few,
+                                .out = got};
+        CHECK_OK(tier_find(&ops, CURVE_BN254, *tier));
+        CHECK_OK(run(&item, 1, ops, pool, (struct msm_options){0}, &never));
+        CHECK_MEM(want, got, s.point_bytes);
+    }
+    mem_free(points);
+    mem_free(scalars);
+    sample_free(&s);
+    pool_close(&pool);
 }
 
 static void claim_cancel(void) {
@@ -258,7 +294,8 @@ int main(int argc, char **argv) {
         {"all window sizes", claim_windows},
         {"chunk boundaries", claim_chunks},
         {"sums of many points", claim_large},
-        {"five sums at once, one to seven threads", claim_together},
+        {"five sums at once, 1 to 40 threads", claim_together},
+        {"a few points among a million that do not count", claim_sparse},
         {"a cancelled sum says so", claim_cancel},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
