@@ -24,7 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BOUNCE_BYTES = 8 << 20, UPLOAD_PIECE = 4 << 20, MEMORY_RESERVE = 256 << 20 };
+enum {
+    BOUNCE_BYTES = 8 << 20,
+    UPLOAD_PIECE = 8 << 20,
+    COPY_PIECE = 1 << 20, /* of one copier */
+    COPIERS_MAX = 8,
+    MEMORY_RESERVE = 256 << 20
+};
 
 struct gpu_backend {
     struct backend base; /* first */
@@ -32,6 +38,7 @@ struct gpu_backend {
     uint64_t memory_bytes; /* what keys and slots may take */
     void *bounce;          /* owned: pinned, BOUNCE_BYTES, for keys */
     struct gpu_stream *stream;
+    struct pool *copiers; /* owned: one core copies 8 GB/s, the bus takes 50 */
 };
 
 struct backend_key {
@@ -50,8 +57,9 @@ struct backend_slot {
     struct gpu_msm_streams streams;
     struct gpu_event *counted, *done[STEP_COUNT + 1]; /* done[i + 1]: end of step i */
     struct gpu_pairs pairs[KEY_POINTS_COUNT]; /* what each sum was made of, for its last step */
-    struct gpu_pair_counts counts[2];         /* copies: the pinned ones are overwritten by H's */
+    struct gpu_pair_counts counts[2]; /* of the witness and of H, copied from pinned memory */
     enum pairs_of current;
+    bool counts_kept;
     struct gpu_pairs now;
     struct job_watch *watch; /* lent for one job */
 };
@@ -63,6 +71,7 @@ static struct gpu_backend *backend_of(struct backend *b) {
 /* --- backend --- */
 static void backend_close_gpu(struct backend *b) {
     struct gpu_backend *g = backend_of(b);
+    pool_close(&g->copiers);
     gpu_stream_close(&g->stream);
     gpu_pinned_close(&g->bounce, BOUNCE_BYTES);
     mem_free(g);
@@ -71,12 +80,14 @@ static void backend_close_gpu(struct backend *b) {
 static enum err backend_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
     struct gpu_layout l;
     TRY(gpu_layout_of(&l, shape, backend_of(b)->device.sm_count, backend_of(b)->memory_bytes));
-    *out = (struct plan){.host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot),
-                         .mapped_bytes = shape->file_bytes,
-                         .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES,
-                         .device_bytes = l.key_bytes + l.slot_bytes,
-                         .key_bytes_resident = l.key_bytes,
-                         .chunks_count = 1};
+    *out = (struct plan){
+        .host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot) + l.load_bytes,
+        .mapped_bytes = shape->file_bytes,
+        .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES,
+        .device_bytes = l.key_bytes + l.slot_bytes,
+        .key_bytes_resident = l.key_bytes,
+        .expected_ns = gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
+        .chunks_count = 1};
     return OK;
 }
 
@@ -376,6 +387,7 @@ static enum err pairs_make(struct backend_slot *s, enum pairs_of which) {
     const struct gpu_layout *l = &s->key->layout;
     bool h = which == PAIRS_H;
     s->current = PAIRS_NONE;
+    s->counts_kept = false;
     TRY(gpu_pairs_run(&s->now, h ? &l->h_msm : &l->witness_msm, l->gpu->r,
                       s->memory + (h ? l->h.at : l->witness.at), s->memory + l->pairs.at,
                       (struct gpu_pair_counts *)(s->pinned + l->counts.at), s->streams.main));
@@ -384,21 +396,44 @@ static enum err pairs_make(struct backend_slot *s, enum pairs_of which) {
     return OK;
 }
 
+/* --- the witness's way into device memory --- */
+struct copy { /* for the copiers */
+    char *to;
+    const char *from;
+    size_t bytes;
+};
+static void copy_piece(void *ctx, size_t idx, unsigned worker_idx) {
+    const struct copy *c = ctx;
+    size_t at = idx * COPY_PIECE, part = c->bytes - at < COPY_PIECE ? c->bytes - at : COPY_PIECE;
+    (void)worker_idx;
+    memcpy(c->to + at, c->from + at, part);
+}
+
+/* Pinned values go straight; others by way of the slot's pinned memory, piece after piece, so that the copy engine works
+ * while the next piece is copied. */
+static enum err upload_witness(struct backend_slot *s, const struct witness *w, size_t bytes) {
+    const struct gpu_layout *l = &s->key->layout;
+    char *device = s->memory + l->witness.at, *staged = s->pinned + l->staged.at;
+    if (gpu_pinned_is(w->values) && gpu_pinned_is(w->values + bytes - 1)) {
+        return gpu_upload(device, w->values, bytes, s->streams.main);
+    }
+    for (size_t at = 0; at < bytes; at += UPLOAD_PIECE) {
+        size_t part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
+        struct copy c = {staged + at, (const char *)w->values + at, part};
+        pool_for(s->key->backend->copiers, (part + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &c);
+        TRY(gpu_upload(device + at, staged + at, part, s->streams.main));
+    }
+    return OK;
+}
+
 static enum err slot_witness(struct backend_slot *s, const struct witness *w,
                              struct job_watch *watch) {
-    const struct gpu_layout *l = &s->key->layout;
     s->watch = watch;
     TRY(begin(s, STEP_WITNESS));
     size_t bytes = (size_t)w->count * SCALAR_BYTES;
-    ASSERT(bytes == l->witness.bytes);
+    ASSERT(bytes == s->key->layout.witness.bytes);
     TRY(gpu_event_record(s->done[0], s->streams.main));
-    for (size_t at = 0; at < bytes;
-         at += UPLOAD_PIECE) { /* the copy engine follows the processor's copy */
-        size_t part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
-        memcpy(s->pinned + l->staged.at + at, w->values + at, part);
-        TRY(gpu_upload(s->memory + l->witness.at + at, s->pinned + l->staged.at + at, part,
-                       s->streams.main));
-    }
+    TRY(upload_witness(s, w, bytes));
     TRY(pairs_make(s, PAIRS_WITNESS));
     return end(s, STEP_WITNESS);
 }
@@ -439,7 +474,10 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
         TRY(pairs_make(s, wanted));
     }
     TRY(gpu_event_wait(s->counted));
-    s->counts[which == KEY_H] = *s->now.host;
+    if (!s->counts_kept) { /* the pinned ones are overwritten by H's */
+        s->counts[wanted == PAIRS_H] = *s->now.host;
+        s->counts_kept = true;
+    }
     s->pairs[which] = s->now;
     s->pairs[which].host = &s->counts[which == KEY_H];
     TRY(gpu_msm_run(&s->pairs[which], group_of(l, which), s->key->memory + l->points[which].at,
@@ -450,11 +488,11 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
 static enum err slot_sums(struct sums *out, struct step_times *times, struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     TRY(begin(s, STEP_MSM_H));
-    TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
     struct sums sums;
     memset(&sums, 0, sizeof sums);
     uint64_t *const points[KEY_POINTS_COUNT] = {sums.a.w, sums.b1.w, sums.b2.w, sums.l.w, sums.h.w};
-    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) { /* while the device works on the later ones */
+        TRY(gpu_event_wait(s->done[step_of(i) + 1]));
         gpu_msm_finish(points[i], &s->pairs[i], group_of(l, i), s->pinned + l->results[i].at);
     }
     for (unsigned step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
@@ -541,6 +579,8 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
              b->device.uuid);
     TRY(gpu_pinned_open(&b->bounce, BOUNCE_BYTES));
     TRY(gpu_stream_open(&b->stream));
+    unsigned cores = pool_cores_usable();
+    TRY(pool_open(&b->copiers, cores < COPIERS_MAX ? cores : COPIERS_MAX));
     *out = &TAKE(b)->base;
     return OK;
 }

@@ -48,6 +48,7 @@ void gpu_mem_close(void **ptr);                  /* *ptr may be NULL, becomes NU
  * to allocate. `bytes` must be the same at closing. */
 FALLIBLE gpu_pinned_open(void **out, size_t bytes);
 void gpu_pinned_close(void **ptr, size_t bytes);
+bool gpu_pinned_is(const void *host); /* the copy engines read it directly */
 
 /* --- streams and events --- */
 struct gpu_stream;
@@ -148,6 +149,14 @@ struct gpu_pairs {
     const struct gpu_pair_counts
         *host; /* pinned; valid after the event recorded behind pairs_run */
 };
+/* Windows up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
+static inline unsigned gpu_pairs_windows(const struct gpu_pairs *p) {
+    uint32_t count = p->host->pairs_count;
+    return count ? (p->host->chunk[(count - 1) >> p->shape.chunk_log2].last_key >>
+                    (p->shape.window_bits - 1)) +
+                       1
+                 : 0;
+}
 struct gpu_msm_streams {
     struct gpu_stream *main, *lane[GPU_LANES_MAX];
     struct gpu_event *fork, *join[GPU_LANES_MAX];

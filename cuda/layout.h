@@ -31,9 +31,13 @@ struct gpu_layout {
     /* a slot's pinned block */
     struct gpu_piece staged, counts, results[KEY_POINTS_COUNT];
     size_t pinned_bytes;
+    size_t load_bytes; /* host heap while a key is loaded, given back afterwards */
 };
 const struct gpu_curve *gpu_curve_of(enum curve_id id);
 enum point_group gpu_group_id(enum key_points which); /* GROUP_G2 for KEY_B2 */
 /* memory_bytes: of the device, for key and slot together. */
+/* One proof with a dense witness, from what was measured on an H200, scaled by the number of SMs. */
+uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_shape *shape,
+                                unsigned sm_count);
 FALLIBLE gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
                        uint64_t memory_bytes);

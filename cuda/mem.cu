@@ -54,3 +54,12 @@ extern "C" void gpu_pinned_close(void **ptr, size_t bytes) {
     }
     *ptr = nullptr;
 }
+
+extern "C" bool gpu_pinned_is(const void *host) {
+    cudaPointerAttributes attributes;
+    if (cudaPointerGetAttributes(&attributes, host) != cudaSuccess) {
+        cudaGetLastError();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeHost;
+}

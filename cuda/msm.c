@@ -9,7 +9,8 @@
  * while one chunk's inversions wait for latency another's additions fill the device.
  *
  * Memory of a lane, in elements of S = 2^chunk_log2: the sums of all rounds (S), prefixes (S/2), list and keys (about S).
- * The reduction uses the first two lanes' memory once more, for rows and for columns.
+ * The reduction uses the first two lanes' memory once more, for rows and for columns. It stops at the last window that
+ * holds a digit: a witness of bits has one window of buckets, not sixteen.
  */
 #include "node/base/bytes.h"
 
@@ -166,7 +167,7 @@ struct lane {
 struct msm_space {
     struct lane lane[GPU_LANES_MAX];
     void *buckets, *extra, *results;
-    size_t extra_bytes, results_bytes, buckets_bytes, bytes;
+    size_t results_bytes, bytes;
 };
 
 static void lane_carve(struct lane *l, struct carver *c, const struct gpu_msm_shape *shape,
@@ -204,13 +205,10 @@ static void msm_space_carve(struct msm_space *out, const struct gpu_msm_shape *s
     for (unsigned i = 0; i < shape->lanes_count; i++) {
         lane_carve(&out->lane[i], &c, shape, z, g->coordinate_bytes);
     }
-    out->buckets_bytes = (size_t)z->buckets_count * 2 * g->coordinate_bytes;
-    out->buckets = carve(&c, out->buckets_bytes);
-    /* One after the other, so that one copy brings both back. */
+    out->buckets = carve(&c, (size_t)z->buckets_count * 2 * g->coordinate_bytes);
     out->results_bytes = align_up(z->results_count * g->result_bytes);
-    out->extra_bytes = align_up((size_t)z->chunks_max * 2 * g->coordinate_bytes);
     out->results = carve(&c, out->results_bytes);
-    out->extra = carve(&c, out->extra_bytes);
+    out->extra = carve(&c, (size_t)z->chunks_max * 2 * g->coordinate_bytes);
     out->bytes = c.used;
 }
 
@@ -348,7 +346,8 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
                                const struct gpu_group *g, const struct gpu_msm_streams *st) {
     unsigned c = p->shape.window_bits, rounds = p->sizes.column_bits;
     unsigned top[2] = {rounds, c - 1};
-    uint32_t base[2] = {REF_POINT, REF_POINT}, out[2] = {0, 0}, count = p->sizes.buckets_count;
+    uint32_t base[2] = {REF_POINT, REF_POINT}, out[2] = {0, 0};
+    uint32_t count = gpu_pairs_windows(p) << (c - 1);
     for (unsigned r = 0; r < rounds; r++) {
         count /= 2;
         for (unsigned i = 0; i < 2; i++) {
@@ -365,7 +364,7 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
     }
     TRY(join_lanes(st, 2));
     struct gpu_bit_lists lists = {
-        .windows_count = p->sizes.windows_count,
+        .windows_count = gpu_pairs_windows(p),
         .rows = (char *)space->lane[0].sums + (size_t)base[0] * g->coordinate_bytes,
         .columns = (char *)space->lane[1].sums + (size_t)base[1] * g->coordinate_bytes,
         .rows_plane = space->lane[0].plane,
@@ -378,17 +377,31 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
     return g->bit_sums(space->results, &lists, st->main);
 }
 
+/* What the host needs for the last steps, behind one another as gpu_msm_finish expects it. */
+static enum err download_results(void *result, const struct msm_space *space,
+                                 const struct gpu_pairs *p, const struct gpu_group *g,
+                                 struct gpu_stream *s) {
+    size_t per_window = p->sizes.row_bits + p->sizes.column_bits + 1;
+    size_t chunks = ((size_t)p->host->pairs_count + ((size_t)1 << p->shape.chunk_log2) - 1) >>
+                    p->shape.chunk_log2;
+    TRY(gpu_download(result, space->results, gpu_pairs_windows(p) * per_window * g->result_bytes,
+                     s));
+    return gpu_download((char *)result + space->results_bytes, space->extra,
+                        chunks * 2 * g->coordinate_bytes, s);
+}
+
 enum err gpu_msm_run(const struct gpu_pairs *p, const struct gpu_group *g, const void *points,
                      void *workspace, void *result, const struct gpu_msm_streams *st) {
     struct msm_space space;
     msm_space_carve(&space, &p->shape, &p->sizes, g, workspace);
-    TRY(gpu_fill(space.buckets, 0, space.buckets_bytes, st->main));
+    size_t buckets = (size_t)gpu_pairs_windows(p) << (p->shape.window_bits - 1);
+    TRY(gpu_fill(space.buckets, 0, buckets * 2 * g->coordinate_bytes, st->main));
     TRY(fork_lanes(st, p->shape.lanes_count));
     TRY(run_chunks(&space, p, g, points, st));
     TRY(join_lanes(st, p->shape.lanes_count));
     TRY(fork_lanes(st, 2));
     TRY(reduce_buckets(&space, p, g, st));
-    return gpu_download(result, space.results, space.results_bytes + space.extra_bytes, st->main);
+    return download_results(result, &space, p, g, st->main);
 }
 
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_group *g,

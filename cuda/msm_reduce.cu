@@ -96,7 +96,7 @@ extern "C" void GROUP_FN(finish)(uint64_t *out, const void *results, const void 
                                  const struct gpu_pairs *pairs) {
     unsigned c = pairs->shape.window_bits, row_bits = pairs->sizes.row_bits,
              column_bits = pairs->sizes.column_bits;
-    unsigned per_window = row_bits + column_bits + 1, count = pairs->sizes.windows_count;
+    unsigned per_window = row_bits + column_bits + 1, count = gpu_pairs_windows(pairs);
     xyzz<COORDINATE> windows[256 / GPU_MSM_WINDOW_MIN + 1];
     for (unsigned j = 0; j < count; j++) {
         windows[j] = xyzz<COORDINATE>::infinity();

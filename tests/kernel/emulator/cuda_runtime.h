@@ -165,6 +165,11 @@ cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *ptr);
 cudaError_t cudaHostRegister(void *ptr, size_t bytes, unsigned flags);
 cudaError_t cudaHostUnregister(void *ptr);
+enum { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1 };
+struct cudaPointerAttributes {
+    int type;
+};
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *ptr);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, cudaStream_t s);
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t s);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);

@@ -294,6 +294,10 @@ cudaError_t cudaHostRegister(void *, size_t, unsigned) {
 cudaError_t cudaHostUnregister(void *) {
     return cudaSuccess;
 }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *) {
+    out->type = cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+}
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int, cudaStream_t) {
     memcpy(dst, src, bytes);
     return cudaSuccess;
