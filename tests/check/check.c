@@ -102,7 +102,7 @@ static enum outcome run_claim(const struct check_claim *claim, uint64_t seed) {
     claim_rng = rng_seeded(seed);
     int jumped = setjmp(back);
     if (jumped) {
-        jumped_out = true;
+        jumped_out = jumped_out || jumped - 1 == FAILED;
         return (enum outcome)(jumped - 1);
     }
     claim->run();
