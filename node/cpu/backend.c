@@ -127,9 +127,9 @@ static const struct speed {
     const char *tier;
     double addition[2], butterfly; /* additions by curve */
 } speeds[] = {
-    {"ifma", {46, 88}, 5.5},
-    {"adx", {185, 400}, 30},
-    {"portable", {290, 640}, 45},
+    {"ifma", {43, 88}, 5.5},
+    {"adx", {170, 310}, 30},
+    {"portable", {210, 455}, 40},
 };
 
 static uint64_t expected_ns(const struct cpu_ops *ops, const struct key_shape *shape,
