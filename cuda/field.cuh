@@ -346,6 +346,11 @@ struct fp {
         return v[0] == M::word(0);
     }
     HOST_DEVICE fp operator+(const fp &o) const {
+        fp r = add_lazy(o);
+        montgomery<M>::reduce(r.v);
+        return r;
+    }
+    HOST_DEVICE fp add_lazy(const fp &o) const { /* below 2p */
         fp r;
         carry_add_cc(r.v[0], v[0], o.v[0]);
 #pragma unroll
@@ -353,7 +358,6 @@ struct fp {
             carry_addc_cc(r.v[i], v[i], o.v[i]);
         }
         carry_addc(r.v[N - 1], v[N - 1], o.v[N - 1]);
-        montgomery<M>::reduce(r.v);
         return r;
     }
     HOST_DEVICE fp operator-(const fp &o) const {

@@ -1,6 +1,7 @@
 /* Fp2 = Fp[u] / (u² + 1): c0 + c1·u, c0 first in memory. Three products a multiplication (Karatsuba), two a square.
  *
- * Always canonical: the names with _lazy promise nothing more here than the plain ones.
+ * Always canonical outside a product, whose sums stay unreduced (below 2p): the names with _lazy promise nothing more here
+ * than the plain ones.
  */
 #pragma once
 #include "cuda/field.cuh"
@@ -30,12 +31,12 @@ struct fp2 {
     HOST_DEVICE fp2 operator+(const fp2 &o) const { return {a + o.a, b + o.b}; }
     HOST_DEVICE fp2 operator-(const fp2 &o) const { return {a - o.a, b - o.b}; }
     FP2_PRODUCT fp2 operator*(const fp2 &o) const {
-        fp t0 = a * o.a, t1 = b * o.b, t2 = (a + b) * (o.a + o.b);
+        fp t0 = a * o.a, t1 = b * o.b, t2 = a.add_lazy(b) * o.a.add_lazy(o.b);
         return {t0 - t1, t2 - t0 - t1};
     }
     FP2_PRODUCT fp2 sqr() const {
         fp t = a * b;
-        return {(a + b) * (a - b), t + t};
+        return {a.add_lazy(b) * a.sub_lazy(b), t + t};
     }
     HOST_DEVICE fp2 mul_lazy(const fp2 &o) const { return *this * o; }
     HOST_DEVICE fp2 sub_lazy(const fp2 &o) const { return *this - o; }
