@@ -208,6 +208,42 @@ static void claim_together(void) {
     }
 }
 
+/* Coordinates at the edges of the field, where lazy reduction would slip: such points lie on no common curve, so there is
+ * no right sum, but the same additions in the same order must give the same bytes in every tier. */
+static void edges(struct sample *s, struct pool *pool) {
+    const struct curve *c = s->curve;
+    for (size_t i = 0; i < s->count; i++) {
+        for (size_t k = 0; k < s->point_bytes / c->fp_bytes; k++) {
+            /* Just below p, which is odd and has a large lowest word; or just above 0. All different, or nearly. */
+            uint64_t x[FP_LIMBS_MAX] = {0}, distance = 1 + rng_below(check_rng(), 1 << 24);
+            if (rng_below(check_rng(), 4)) {
+                memcpy(x, c->p, c->fp_bytes);
+                x[0] -= distance;
+            } else {
+                x[0] = distance;
+            }
+            memcpy(s->points + i * s->point_bytes + k * c->fp_bytes, x, c->fp_bytes);
+        }
+    }
+    sample_set_scalars(s, SCALARS_FULL);
+    uint64_t first[4 * FP_LIMBS_MAX] = {0};
+    for (const char *const *tier = cpu_tiers_usable(); *tier; tier++) {
+        const struct cpu_ops *ops = NULL;
+        uint64_t got[4 * FP_LIMBS_MAX];
+        struct msm_item item = item_of(s, s->count, got);
+        CHECK_OK(tier_find(&ops, c->id, *tier));
+        CHECK_OK(run(&item, 1, ops, pool, (struct msm_options){0}, &never));
+        if (tier == cpu_tiers_usable()) {
+            memcpy(first, got, s->point_bytes);
+        }
+        CHECK_MSG(!memcmp(first, got, s->point_bytes), "%s, %s differs from %s", c->name, *tier,
+                  cpu_tiers_usable()[0]);
+    }
+}
+static void claim_edges(void) {
+    each_group(700, edges, 2);
+}
+
 /* More elements than one chunk is looked for in, nearly all of them nothing. */
 static void claim_sparse(void) {
     const size_t count = (1 << 20) + 5000, few = 4;
@@ -295,6 +331,7 @@ int main(int argc, char **argv) {
         {"chunk boundaries", claim_chunks},
         {"sums of many points", claim_large},
         {"five sums at once, 1 to 40 threads", claim_together},
+        {"coordinates at the edges of the field are the same in every tier", claim_edges},
         {"a few points among a million that do not count", claim_sparse},
         {"a cancelled sum says so", claim_cancel},
     };
