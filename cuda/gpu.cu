@@ -19,7 +19,7 @@ static const struct error_case error_cases[] = {
      "free device memory, or set a smaller --device-memory-max"},
     {cudaErrorInitializationError, E_DEVICE, "the driver did not start; run nvidia-smi"},
     {cudaErrorInsufficientDriver, E_DEVICE,
-     "install a driver as new as the CUDA runtime, or none is installed"},
+     "the driver is missing or older than this build: install it"},
     {cudaErrorNoDevice, E_DEVICE,
      "no NVIDIA GPU is visible; check nvidia-smi and CUDA_VISIBLE_DEVICES"},
     {cudaErrorNoKernelImageForDevice, E_DEVICE,

@@ -61,13 +61,13 @@ enum err backends_open(struct backend **out, struct backend_choice *choice,
         choose(choice, BACKEND_CUDA, *out, "");
         return OK;
     }
-    char reason[200] = "";
+    char reason[280] = "";
     if (options->kind == BACKEND_AUTO) {
         if (gpu_backend_open(out, options) == OK) {
             choose(choice, BACKEND_CUDA, *out, " (auto)");
             return OK;
         }
-        snprintf(reason, sizeof reason, " (auto: %.180s)", err_detail());
+        snprintf(reason, sizeof reason, " (auto: %.260s)", err_detail());
     }
     TRY(cpu_backend_open(out, options));
     choose(choice, BACKEND_CPU, *out, reason);

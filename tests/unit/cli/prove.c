@@ -532,12 +532,10 @@ static void claim_cuda(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
+    CHECK(!setenv("CUDA_VISIBLE_DEVICES", "", 1)); /* no device, whatever this machine has */
     run_program(&r, &s, NULL, "--version");
     bool cpu_only = strstr(r.out, "cpu only") != NULL;
     run_free(&r);
-    if (!cpu_only) {
-        check_skip("CUDA is compiled in");
-    }
     run_program(&r, &s, NULL, "prove --backend cuda %s %s", vector("bn128", "base/circuit.zkey"),
                 vector("bn128", "base/witness.wtns"));
     expect(&r, 3, "never falls back");
@@ -545,7 +543,7 @@ static void claim_cuda(void) {
     CHECK_EQ(0, scratch_files(&s));
     run_program(&r, &s, NULL, "prove %s %s", vector("bn128", "base/circuit.zkey"),
                 vector("bn128", "base/witness.wtns"));
-    expect(&r, 0, "auto: CUDA is not compiled into this build");
+    expect(&r, 0, cpu_only ? "auto: CUDA is not compiled into this build" : "(auto: GPU: ");
     run_free(&r);
 }
 
