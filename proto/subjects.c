@@ -18,6 +18,8 @@
 
 enum { TOKENS_MAX = 8 };
 
+static struct subject print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 static const char *const patterns[SUBJECT_KINDS_COUNT] = {
     [SUBJECT_JOB] = "job p c t j",
     [SUBJECT_LANE] = "lane n u",
@@ -25,6 +27,7 @@ static const char *const patterns[SUBJECT_KINDS_COUNT] = {
     [SUBJECT_DONE] = "done t j g",
     [SUBJECT_DEAD] = "dead t j",
     [SUBJECT_TELEMETRY] = "tel n u v",
+    [SUBJECT_TELEMETRY_FLEET] = "tel fleet",
     [SUBJECT_EVENT] = "evt t j v",
     [SUBJECT_HEARTBEAT] = "hb n u",
     [SUBJECT_CTL_LANE] = "ctl lane n u v",
@@ -206,6 +209,10 @@ struct subject subject_telemetry(const struct subject_space *s, struct lane_name
     return build_lane(s, SUBJECT_TELEMETRY, lane, kind);
 }
 
+struct subject subject_telemetry_fleet(const struct subject_space *s) {
+    return build(s, SUBJECT_TELEMETRY_FLEET, &(struct fields){0});
+}
+
 struct subject subject_heartbeat(const struct subject_space *s, struct lane_name lane) {
     return build_lane(s, SUBJECT_HEARTBEAT, lane, NULL);
 }
@@ -306,7 +313,11 @@ struct subject filter_dead(const struct subject_space *s) {
 }
 
 struct subject filter_telemetry(const struct subject_space *s) {
-    return build(s, SUBJECT_TELEMETRY, &(struct fields){0});
+    return print("%s.tel.>", s->prefix);
+}
+
+struct subject filter_telemetry_kind(const struct subject_space *s, const char *kind) {
+    return build(s, SUBJECT_TELEMETRY, &(struct fields){.verb = kind});
 }
 
 struct subject filter_events(const struct subject_space *s) {
@@ -327,7 +338,6 @@ struct subject filter_cancels(const struct subject_space *s) {
 
 /* --- Streams, buckets, keys, consumers, message ids --- */
 
-static struct subject print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static struct subject print(const char *format, ...) {
     struct subject out;
     va_list args;

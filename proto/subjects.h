@@ -46,6 +46,7 @@ struct subject subject_done(const struct subject_space *s, struct job_name job,
 struct subject subject_dead(const struct subject_space *s, struct job_name job);
 struct subject subject_telemetry(const struct subject_space *s, struct lane_name lane,
                                  const char *kind);
+struct subject subject_telemetry_fleet(const struct subject_space *s); /* the coordinator's */
 struct subject subject_event(const struct subject_space *s, struct job_name job, const char *state);
 struct subject subject_heartbeat(const struct subject_space *s, struct lane_name lane);
 /* Control: one lane, one node (all its lanes and the supervisor), every node, the coordinator; and cancel marks to whoever
@@ -68,7 +69,8 @@ struct subject filter_done_of(const struct subject_space *s,
                               struct job_name job); /* any generation */
 struct subject filter_done_tenant(const struct subject_space *s, const char *tenant);
 struct subject filter_dead(const struct subject_space *s);
-struct subject filter_telemetry(const struct subject_space *s);
+struct subject filter_telemetry(const struct subject_space *s); /* the fleet's too */
+struct subject filter_telemetry_kind(const struct subject_space *s, const char *kind);
 struct subject filter_events(const struct subject_space *s);
 struct subject filter_events_of(const struct subject_space *s, struct job_name job);
 struct subject filter_heartbeats(const struct subject_space *s);
@@ -98,6 +100,7 @@ enum subject_kind {
     SUBJECT_DONE,
     SUBJECT_DEAD,
     SUBJECT_TELEMETRY,
+    SUBJECT_TELEMETRY_FLEET,
     SUBJECT_EVENT,
     SUBJECT_HEARTBEAT,
     SUBJECT_CTL_LANE,

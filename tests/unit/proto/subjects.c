@@ -62,6 +62,12 @@ static void claim_round_trip(void) {
     p = parse(subject_telemetry(&space, lane, "span"));
     CHECK_EQ(SUBJECT_TELEMETRY, p.kind);
     CHECK_STR("span", p.verb);
+    p = parse(subject_telemetry_fleet(&space));
+    CHECK_EQ(SUBJECT_TELEMETRY_FLEET, p.kind);
+    CHECK_STR("bellows.tel.*.*.span", filter_telemetry_kind(&space, "span").text);
+    CHECK(subject_matches(filter_telemetry(&space).text, subject_telemetry_fleet(&space).text));
+    CHECK(subject_matches(filter_telemetry(&space).text,
+                          subject_telemetry(&space, lane, "span").text));
     p = parse(subject_event(&space, job, "done"));
     CHECK_EQ(SUBJECT_EVENT, p.kind);
     CHECK_STR("done", p.verb);
