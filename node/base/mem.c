@@ -13,9 +13,12 @@
 #include <mimalloc.h>
 #endif
 
-enum { ALIGN_BYTES = 64 };
+#include "node/base/clock.h"
+
+enum { ALIGN_BYTES = 64, TIMED_BYTES = 64 * 1024 };
 
 static atomic_long blocks_live;
+static _Atomic uint64_t work_ns; /* [atomic] in the heap, for blocks of TIMED_BYTES and more */
 static atomic_long fail_in =
     -1; /* [atomic] allocations that still succeed; negative: injection is off */
 
@@ -71,11 +74,37 @@ static void heap_free(void *block) {
 #endif
 }
 
+/* Small blocks are not timed: two readings of the clock cost more than they do. */
+static uint64_t begin_work(size_t bytes) {
+    return bytes >= TIMED_BYTES ? clock_ns() : 0;
+}
+
+static void *end_work(void *block, size_t bytes, uint64_t start_ns) {
+    if (bytes >= TIMED_BYTES) {
+        atomic_fetch_add_explicit(&work_ns, clock_ns() - start_ns, memory_order_relaxed);
+    }
+    return block;
+}
+
+uint64_t mem_work_ns(void) {
+    return atomic_load(&work_ns);
+}
+
 void *mem_alloc(size_t bytes) {
     if (injected() || bytes > PTRDIFF_MAX) {
         return NULL;
     }
-    return counted(heap_alloc(bytes ? bytes : 1));
+    uint64_t start_ns = begin_work(bytes);
+    return counted(end_work(heap_alloc(bytes ? bytes : 1), bytes, start_ns));
+}
+
+static void *zeroed(size_t bytes) {
+#ifdef BELLOWS_MIMALLOC
+    return mi_zalloc_aligned(bytes, ALIGN_BYTES);
+#else
+    void *block = heap_alloc(bytes);
+    return block ? memset(block, 0, bytes) : NULL;
+#endif
 }
 
 void *mem_zero_alloc(size_t count, size_t size) {
@@ -84,12 +113,8 @@ void *mem_zero_alloc(size_t count, size_t size) {
         return NULL;
     }
     bytes = bytes ? bytes : 1;
-#ifdef BELLOWS_MIMALLOC
-    return counted(mi_zalloc_aligned(bytes, ALIGN_BYTES));
-#else
-    void *block = heap_alloc(bytes);
-    return counted(block ? memset(block, 0, bytes) : NULL);
-#endif
+    uint64_t start_ns = begin_work(bytes);
+    return counted(end_work(zeroed(bytes), bytes, start_ns));
 }
 
 void *mem_grow(void *old, size_t bytes) {

@@ -21,6 +21,10 @@ FALLIBLE mem_new(void *out, size_t count, size_t size);
 /* The same, not zeroed and 64-byte aligned: for large work areas. */
 FALLIBLE mem_new_raw(void *out, size_t count, size_t size);
 
+/* Time that all threads together spent in the heap for new blocks of 64 KiB and more, since start: so that the allocator can be
+ * ruled out as the cause of a wait. */
+uint64_t mem_work_ns(void);
+
 void mem_wipe(void *ptr, size_t len); /* not optimised away: for witness values and blinding */
 
 /* Tests only: the n-th allocation from now on in this process fails (0 = the next one); negative switches it off. */

@@ -1,0 +1,64 @@
+/* A list; what does not fit is counted. */
+#include "node/telemetry/span.h"
+
+#include <string.h>
+
+#include "node/base/clock.h"
+
+static const struct {
+    const char *name, *place;
+} steps[SPAN_STEPS_COUNT] = {
+#define SPAN_NAMES(id, name, place) [SPAN_##id] = {name, place},
+    SPAN_TABLE(SPAN_NAMES)
+#undef SPAN_NAMES
+};
+
+const char *span_step_name(enum span_step step) {
+    ASSERT(step < SPAN_STEPS_COUNT);
+    return steps[step].name;
+}
+
+const char *span_step_place(enum span_step step) {
+    ASSERT(step < SPAN_STEPS_COUNT);
+    return steps[step].place;
+}
+
+bool span_step_find(enum span_step *out, const char *name) {
+    for (int i = 0; i < SPAN_STEPS_COUNT; i++) {
+        if (!strcmp(steps[i].name, name)) {
+            *out = (enum span_step)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void spans_begin(struct spans *s) {
+    s->origin_ns = clock_ns();
+    s->count = 0;
+    s->dropped = 0;
+}
+
+void spans_add(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t ns, uint64_t bytes,
+               enum err outcome) {
+    ASSERT(step < SPAN_STEPS_COUNT);
+    if (s->count == SPANS_MAX) {
+        s->dropped++;
+        return;
+    }
+    uint64_t since_ns = start_ns > s->origin_ns ? start_ns - s->origin_ns : 0;
+    s->items[s->count++] = (struct span){step, since_ns, ns, bytes, outcome};
+}
+
+void spans_end(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t bytes,
+               enum err outcome) {
+    spans_add(s, step, start_ns, clock_ns() - start_ns, bytes, outcome);
+}
+
+uint64_t spans_sum_ns(const struct spans *s, enum span_step step) {
+    uint64_t sum_ns = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        sum_ns += s->items[i].step == step ? s->items[i].ns : 0;
+    }
+    return sum_ns;
+}
