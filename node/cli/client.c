@@ -102,7 +102,7 @@ static enum err check_fleet(const struct client *c) {
 enum err client_open(struct client *out, const struct args *args) {
     AUTO(client_close) struct client c = {0};
     TRY(args_config(&c.config, args));
-    c.tenant = args_has(args, "tenant") ? args_text(args, "tenant") : "default";
+    c.tenant = args_has(args, "tenant") ? args_text(args, "tenant") : TENANT_DEFAULT;
     if (!c.tenant) { /* a list of all tenants */
         c.tenant = "";
     } else {

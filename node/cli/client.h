@@ -24,9 +24,10 @@ struct client {
 FALLIBLE client_open(struct client *out, const struct args *args);
 void client_close(struct client *c); /* for AUTO */
 
+#define TENANT_DEFAULT "default"
 #define OPTION_TENANT                                                                              \
     {                                                                                              \
-        .kind = OPTION_TEXT, .name = "tenant", .value = "NAME", .fallback = "default",             \
+        .kind = OPTION_TEXT, .name = "tenant", .value = "NAME", .fallback = TENANT_DEFAULT,        \
         .env = "BELLOWS_TENANT", .text = "Whose job it is."                                        \
     }
 #define OPTION_WAIT_LIMIT                                                                          \

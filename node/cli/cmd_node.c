@@ -176,7 +176,7 @@ static enum err run_coordinator(struct args *args) {
     AUTO(process_done) struct process p = {0};
     /* A lease is lost by waiting. */
     static const struct link_wish wishes[] = {
-        {"control", 0}, {"feed", 0}, {"lease", UINT64_C(1000000000)}};
+        {"control", 0}, {"feed", 0}, {"lease", UINT64_C(500000000)}};
     sigset_t set;
     char name[NAME_BYTES + 32], host[NAME_BYTES];
     sigemptyset(&set);

@@ -1,8 +1,9 @@
 /* Leadership: one coordinator works, the others stand by.
  *
- * A lease is an entry of the bucket `lead` that vanishes by itself; its holder renews it by compare-and-set. Who could not renew for three
- * quarters of the lease's life steps down by his own clock, before anybody else can have got it. The lease keeps two coordinators
- * from working against each other; safety does not rest on it but on the revisions of the job records.
+ * A lease is an entry of the bucket `lead` that vanishes by itself; its holder renews it by compare-and-set, four times in its life.
+ * Who could not renew for three quarters of it steps down by his own clock, before anybody else can have got it; who stands by asks
+ * sixteen times in a life, so a dead leader is followed a little more than one life after his last renewal. The lease keeps two coordinators from working
+ * against each other; safety does not rest on it but on the revisions of the job records.
  *
  * Owner    the coordinator; its transport is lent and used by no other thread, as calls may block.
  * Threads  lead_open starts one; the functions any.

@@ -9,7 +9,7 @@
  * | BELLOWS_DEAD         | <p>.dead.>                              | 30 d                                   |
  * | BELLOWS_ADV          | deliveries exceeded and terminations, as the server reports them | 7 d           |
  * | BELLOWS_TEL          | <p>.tel.> <p>.evt.>  in memory          | 15 min, 256 MiB                        |
- * | KV bellows_lead      | lease                                   | 6 s                                    |
+ * | KV bellows_lead      | lease                                   | 4 s                                    |
  * | KV bellows_jobs      | job records                             | 7 d                                    |
  * | KV bellows_lanes     | lane directory                          | 20 s                                   |
  * | KV bellows_keys      | key registry                            | for ever                               |
@@ -32,8 +32,8 @@ enum {
 #define LANE_ACK_WAIT_NS (15 * UINT64_C(1000000000)) /* in-progress acks every 4 s */
 #define LANE_PROGRESS_NS (4 * UINT64_C(1000000000))
 #define INTAKE_ACK_WAIT_NS                                                                         \
-    (5 * UINT64_C(1000000000)) /* below a lease: what a dead leader held is there for the next */
-#define LEASE_TTL_NS     (6 * UINT64_C(1000000000))  /* renew every 1.5 s, step down at 4.5 s */
+    (3 * UINT64_C(1000000000)) /* below a lease: what a dead leader held is there for the next */
+#define LEASE_TTL_NS     (4 * UINT64_C(1000000000))  /* renew each second, step down at 3 s */
 #define LANE_INFO_TTL_NS (20 * UINT64_C(1000000000)) /* refreshed every 5 s */
 #define JOB_AGE_MAX_NS   (7 * 86400 * UINT64_C(1000000000))
 

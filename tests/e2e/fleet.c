@@ -25,15 +25,19 @@ static void submit_many(struct host *h, unsigned count) {
     }
 }
 
-/* Every job has its result, it verifies, and there is no other. */
-static void check_many(struct host *h, unsigned count) {
+/* Every job has its result, it verifies, and there is no other but so many of other jobs. */
+static void check_many_beside(struct host *h, unsigned count, unsigned others) {
     for (unsigned i = 0; i < count; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%u", i);
         AUTO(message_free) result_message *r = job_result(&h->user, job_id, 1);
         check_proved(r, mixed[i % COUNT_OF(mixed)], 1);
     }
-    CHECK_EQ(count, host_stream_count(h, "DONE"));
+    CHECK_EQ(count + others, host_stream_count(h, "DONE"));
+}
+
+static void check_many(struct host *h, unsigned count) {
+    check_many_beside(h, count, 0);
 }
 
 static bool intake_is_empty(void *ctx) {
@@ -91,6 +95,47 @@ static void claim_storm(void) {
         }
     }
     check_many(&h, 120);
+    host_stop(&h);
+}
+
+/* How long after the signal a job that is sent then is proved, by a fleet with a stand-by. */
+static uint64_t failover_ns(struct host *h, int signal_number, const char *job_id) {
+    struct child leader = h->coordinator;
+    host_start_coordinator(h);
+    clock_sleep_ns(2 * SECOND); /* it stands by */
+    child_signal(&leader, signal_number);
+    uint64_t start_ns = clock_ns();
+    submit_job(&h->user, &(struct job_order){.case_name = "bn128/mul", .job_id = job_id});
+    AUTO(message_free) result_message *r = job_result(&h->user, job_id, 1);
+    uint64_t took_ns = clock_ns() - start_ns;
+    check_proved(r, "bn128/mul", 1);
+    printf("# result %.2f s after the leader's signal %d\n", (double)took_ns / 1e9, signal_number);
+    if (signal_number == SIGSTOP) { /* awake again, it stands by and does no harm */
+        child_signal(&leader, SIGCONT);
+        clock_sleep_ns(SECOND);
+        submit_many(h, 20);
+        check_many_beside(h, 20, 1);
+        child_signal(&leader, SIGKILL);
+    }
+    child_stop(&leader, SECOND);
+    return took_ns;
+}
+
+static void claim_stand_by_after_kill(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    CHECK(failover_ns(&h, SIGKILL, "after-kill") < 6 * SECOND);
+    host_stop(&h);
+}
+
+static void claim_stand_by_after_stop(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    CHECK(failover_ns(&h, SIGSTOP, "after-stop") < 6 * SECOND);
     host_stop(&h);
 }
 
@@ -387,6 +432,9 @@ int main(int argc, char **argv) {
         {"a lane killed -9 in the middle: every result exactly once", claim_killed_lane},
         {"lanes killed at random, the leader too, with a stand-by: every result exactly once",
          claim_storm},
+        {"a stand-by takes over within 6 s of the leader's kill -9", claim_stand_by_after_kill},
+        {"a stand-by takes over within 6 s of the leader's freeze; thawed, it does no harm",
+         claim_stand_by_after_stop},
         {"two nodes that share nothing but the fleet prove under one key", claim_two_nodes},
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",

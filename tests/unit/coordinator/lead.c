@@ -83,11 +83,34 @@ static void claim_cut_off_leader_steps_down_first(void) {
     scene_close(&s);
 }
 
+/* A renewal that was stored without its answer: the revision is another one, the lease still ours. */
+static void claim_own_lease_is_known_again(void) {
+    struct scene s;
+    scene_open(&s);
+    start(&s, 0, "a");
+    CHECK(becomes(s.leads[0], true, SECOND));
+    struct subject bucket = kv_bucket_name(&s.space, "lead");
+    struct kv_entry entry;
+    uint64_t revision;
+    bool found = false;
+    CHECK_OK(kv_get(&entry, &found, s.links[1], bucket.text, "leader"));
+    CHECK(found);
+    CHECK_OK(kv_put(&revision, s.links[1], bucket.text, "leader", entry.value));
+    kv_entry_done(&entry);
+    for (uint64_t start_ns = clock_ns(); clock_ns() - start_ns < 2 * SECOND;
+         clock_sleep_ns(SECOND / 500)) {
+        CHECK(lead_is_held(s.leads[0]));
+    }
+    CHECK_EQ(1, lead_term(s.leads[0]));
+    scene_close(&s);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"one leads, and hands over when it ends", claim_one_leads},
         {"a leader that is cut off steps down before another one leads",
          claim_cut_off_leader_steps_down_first},
+        {"a leader whose renewal was stored unanswered goes on", claim_own_lease_is_known_again},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
