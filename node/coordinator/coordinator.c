@@ -210,6 +210,7 @@ static void tick(struct coordinator *c) {
     atomic_store(&c->lanes_open, open);
     atomic_store(&c->jobs_open, c->backlog.count);
     c->ticked_ns = now_ns;
+    tell_fleet(c);
 }
 
 /* --- Leading --- */
@@ -248,6 +249,7 @@ static enum err start_leading(struct coordinator *c) {
 
 static void stop_leading(struct coordinator *c) {
     atomic_store(&c->ready, false);
+    tell_standing_by(c);
     feed_stop(c);
     janitor_close(&c->janitor);
     queue_free(&c->events);

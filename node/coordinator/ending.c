@@ -76,8 +76,11 @@ static enum err finish(struct coordinator *c, struct record_slot *slot, const st
         IGNORE(
             transport_send(c->links.control, job->reply_subject, bytes_of(packed.ptr, packed.len)));
     }
-    struct job_event event = {
-        .generation = report->generation, .state = f.state, .reason = report->fault.detail};
+    struct job_event event = {.generation = report->generation,
+                              .state = f.state,
+                              .reason = report->fault.detail,
+                              .code = report->fault.code,
+                              .job = job};
     job_event_send(at, &event);
     log_info("job.finished", "job=%s tenant=%s state=%s generation=%llu elapsed_ns=%llu",
              at->name.job, at->name.tenant, job_state_name(f.state),

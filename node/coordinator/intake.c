@@ -32,7 +32,9 @@ static void refuse(struct coordinator *c, const job_message *job, enum err code)
     struct job_event event = {.generation = job->generation,
                               .state = JOB_FAILED,
                               .stage = "refused",
-                              .reason = report.fault.detail};
+                              .reason = report.fault.detail,
+                              .code = code,
+                              .job = job};
     AUTO(bytes_free) struct bytes_mut packed = {0};
     char quoted[ERR_DETAIL_BYTES + 64];
     log_warn("job.refused", "job=%s tenant=%s error=%s detail=%s", job->job_id, job->tenant,
@@ -113,7 +115,8 @@ static enum err check_cancelled(bool *cancelled, struct coordinator *c, const jo
 
 static enum err note_queued(struct coordinator *c, const struct record_slot *slot,
                             const struct job_place *at, const job_message *job) {
-    struct job_event event = {.generation = slot->record.generation, .state = JOB_QUEUED};
+    struct job_event event = {
+        .generation = slot->record.generation, .state = JOB_QUEUED, .job = job};
     TRY(backlog_put(NULL, &c->backlog, at->name, &slot->record, slot->revision, clock_ns()));
     atomic_fetch_add(&c->taken_in, 1);
     c->placing_due = true;

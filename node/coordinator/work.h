@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c and ending.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, tell.c and ending.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -59,6 +59,7 @@ struct coordinator {
     atomic_bool feeding;                        /* the feeds go on */
     uint64_t turn, led_since_ns, ticked_ns;
     uint64_t disconnects_seen, reconnects_seen, ensured_ns;
+    uint64_t tell_again_ns, counted[METRIC_DECISION_COUNT];
     bool caught_up;
     bool placing_due; /* something changed that may let a partition be placed */
 
@@ -70,6 +71,10 @@ struct coordinator {
 static inline struct job_place place_of(const struct coordinator *c, struct job_name name) {
     return (struct job_place){c->links.control, &c->space, name};
 }
+
+/* tell.c: telemetry and metrics, once a second at most. */
+void tell_fleet(struct coordinator *c);
+void tell_standing_by(struct coordinator *c);
 
 /* feed.c */
 FALLIBLE feed_start(struct coordinator *c);

@@ -25,6 +25,14 @@ void job_event_send(const struct job_place *at, const struct job_event *event) {
     m.partition_index = event->partition_index;
     m.reason = lent(event->reason);
     m.at_unix_ms = clock_unix_ns() / 1000000;
+    m.error_name = lent(event->code == OK ? NULL : err_name(event->code));
+    if (event->job) {
+        m.key_digest = event->job->key_digest;
+        m.priority = event->job->priority;
+        m.partitions_count = (uint32_t)event->job->n_partitions;
+        m.label = event->job->label;
+        m.submitted_unix_ms = event->job->submitted_unix_ms;
+    }
     struct bytes_mut packed = {0};
     if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "event") == OK) {
         struct subject subject = subject_event(at->space, at->name, word);

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "node/job/store.h"
+#include "proto/job.h"
 
 struct job_event {
     uint64_t generation, epoch;
@@ -14,6 +15,9 @@ struct job_event {
     struct lane_name lane; /* node NULL: none */
     uint32_t partition_index;
     const char *reason; /* may be NULL */
+    enum err code;      /* what `reason` is about; OK: nothing */
+    const job_message
+        *job; /* lent: the descriptor, for those who meet the job here first; may be NULL */
 };
 /* Failures are of no consequence and are dropped. */
 void job_event_send(const struct job_place *at, const struct job_event *event);
