@@ -32,6 +32,8 @@
            "Lines below this level are not written.")                                                                   \
     CHOICE(log_format, "logfmt",                "logfmt|json",            CONFIG_DAEMONS,                               \
            "How a log line is written.")                                                                                \
+    TEXT(  metrics,    "",                      "HOST:PORT",              CONFIG_NODE | CONFIG_COORDINATOR,             \
+           "Where /metrics, /healthz and /readyz are; not set: on loopback, port 9464 (node) or 9465 (coordinator) if free; off: nowhere.") \
     TEXT(  name,       "",                      "NAME",                   CONFIG_NODE,                                  \
            "Name of this node, unique in the fleet; not set: the host's name.")                                         \
     CHOICE(backend,    "auto",                  "auto|cuda|cpu",          CONFIG_NODE | CONFIG_DEV,                     \

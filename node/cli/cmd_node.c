@@ -14,8 +14,10 @@
 #include "node/daemon/lane_process.h"
 #include "node/daemon/links.h"
 #include "node/daemon/node.h"
+#include "node/daemon/pages.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,13 +164,26 @@ static enum err run_node(struct args *args) {
 /* --- coordinator --- */
 
 struct process {
-    struct links *links; /* owned */
+    struct links *links;                   /* owned */
+    _Atomic(struct coordinator *) running; /* lent to the pages */
     struct coordinator *coordinator;
+    struct pages *pages; /* owned */
 };
 
 static void process_done(struct process *p) {
+    atomic_store(&p->running, NULL);
+    pages_close(&p->pages);
     coordinator_close(&p->coordinator);
     links_close(&p->links);
+}
+
+/* One that leads is ready when it has read all records; one that stands by is ready to take over. */
+static bool coordinator_ready(void *ctx, char reason[EXPOSE_REASON_BYTES]) {
+    struct process *p = ctx;
+    const struct coordinator *c = atomic_load(&p->running);
+    snprintf(reason, EXPOSE_REASON_BYTES, "%s", c ? "it reads the records" : "it is starting");
+    return c &&
+           (coordinator_is_ready(c) || metric_get(pages_block(p->pages, 0), METRIC_LEADER, 0) != 1);
 }
 
 static enum err run_coordinator(struct args *args) {
@@ -189,13 +204,22 @@ static enum err run_coordinator(struct args *args) {
     host_name(host);
     snprintf(name, sizeof name, "%.40s-%ld", host, (long)getpid());
     struct transport_options options = client_transport_options(&config);
+    struct pages_options pages = {.address = config.metrics,
+                                  .fallback = PAGES_COORDINATOR_ADDRESS,
+                                  .url_file = args_text(args, "metrics-url"),
+                                  .blocks_count = 1,
+                                  .ready = coordinator_ready,
+                                  .ready_ctx = &p};
+    TRY(pages_open(&p.pages, &pages));
     TRY(links_open(&p.links, &options, "coordinator", wishes, COUNT_OF(wishes)));
     struct coordinator_links links = {links_get(p.links, 0), links_get(p.links, 1),
                                       links_get(p.links, 2)};
     struct coordinator_config c = {.prefix = config.prefix,
                                    .name = name,
-                                   .limits = {.attempts_max = (uint32_t)config.attempts}};
+                                   .limits = {.attempts_max = (uint32_t)config.attempts},
+                                   .metrics = pages_block(p.pages, 0)};
     TRY(coordinator_open(&p.coordinator, &c, &links));
+    atomic_store(&p.running, p.coordinator);
     pid_t parent = (pid_t)args_number(args, "parent", 0);
     int number = 0;
     while (number <= 0 && !child_is_orphan(parent)) {
@@ -237,7 +261,12 @@ static const struct option node_options[] = {
      .text = "Internal: the node's cache."},
     OPTIONS_END,
 };
-static const struct option coordinator_options[] = {OPTION_PARENT, OPTIONS_END};
+#define OPTION_METRICS_URL                                                                         \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "metrics-url", .value = "FILE",                               \
+        .text = "Writes the address of its metrics there."                                         \
+    }
+static const struct option coordinator_options[] = {OPTION_PARENT, OPTION_METRICS_URL, OPTIONS_END};
 
 const struct command cmd_node = {
     .name = "node",
