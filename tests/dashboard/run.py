@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Runs the dashboard's tests: run.py WHAT ROOT BUILD, where WHAT is `modules` or `page`.
+
+`modules` needs Node only. `page` drives the real page in Chromium against a real nats-server and a real fleet; it makes the page first, in the
+folder of BUILD where the build would make it. What a machine lacks is said, and the test is skipped (exit status 77).
+"""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+NODE_LEAST = 18
+CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser")
+
+
+def skip(reason):
+    print(f"skipped  {reason}\n0 passed, 0 failed, 1 skipped")
+    sys.exit(77)
+
+
+def require_node():
+    node = shutil.which("node")
+    if not node:
+        skip("Node is not installed: apt-get install nodejs")
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(re.match(r"v(\d+)", version).group(1)) < NODE_LEAST:
+        skip(f"Node {version.strip()} is older than {NODE_LEAST}")
+
+
+def prepare_page(root, build):
+    """The environment of the page's tests; its scripts and packages lie in one folder of the build."""
+    sys.path.insert(0, f"{root}/deploy/dashboard")
+    from make import install, make
+
+    if not shutil.which("npm"):
+        skip("npm is not installed: apt-get install npm")
+    if not any(map(os.path.exists, CHROMIUM)):
+        skip("Chromium is not installed: apt-get install chromium")
+    page, folder = f"{build}/deploy/dashboard", f"{build}/tests/dashboard/npm"
+    if not make(root, page) or not install(f"{root}/tests/dashboard", folder):
+        skip("npm cannot install the packages here")
+    for script in glob.glob(f"{root}/tests/dashboard/*.js"):
+        shutil.copy(script, folder)
+    return folder, {"BELLOWS_PAGE": page, "BELLOWS_PROGRAM": f"{build}/bellows"}
+
+
+def main():
+    what, root, build = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
+    require_node()
+    folder, env = f"{root}/tests/dashboard", {}
+    if what == "page":
+        folder, env = prepare_page(root, build)
+    names = ["page.test.js"] if what == "page" else \
+        sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js"})
+    done = subprocess.run(
+        ["node", "count.js", *names], cwd=folder, env={**os.environ, **env, "BELLOWS_ROOT": root, "BELLOWS_VECTORS": f"{root}/tests/vectors"}, check=False)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main()
