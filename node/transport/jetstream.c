@@ -95,8 +95,7 @@ static FALLIBLE api(cJSON **answer, int *code, struct nats_transport *t, const c
 }
 
 /* The same where every error is one. */
-static FALLIBLE api_ok(cJSON **answer, struct nats_transport *t, const char *subject,
-                       struct bytes body) {
+FALLIBLE js_api(cJSON **answer, struct nats_transport *t, const char *subject, struct bytes body) {
     int code;
     TRY(api(answer, &code, t, subject, body));
     if (code != 0) {
@@ -173,7 +172,7 @@ static FALLIBLE check_existing(struct nats_transport *t, const struct stream_con
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *info = NULL;
     js_subject(subject, "STREAM.INFO", c->name, NULL);
-    TRY(api_ok(&info, t, subject, bytes_of(NULL, 0)));
+    TRY(js_api(&info, t, subject, bytes_of(NULL, 0)));
     const cJSON *config = cJSON_GetObjectItemCaseSensitive(info, "config");
     const char *want = c->retention == STREAM_WORK_QUEUE ? "workqueue" : "limits";
     REQUIRE(
@@ -221,7 +220,7 @@ FALLIBLE js_stream_info(struct stream_info *out, struct transport *base, const c
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *answer = NULL;
     js_subject(subject, "STREAM.INFO", name, NULL);
-    TRY(api_ok(&answer, nats_of(base), subject, bytes_of(NULL, 0)));
+    TRY(js_api(&answer, nats_of(base), subject, bytes_of(NULL, 0)));
     const cJSON *state = cJSON_GetObjectItemCaseSensitive(answer, "state");
     *out = (struct stream_info){
         .messages_count = count_in(state, "messages"),
@@ -246,7 +245,7 @@ FALLIBLE js_stream_purge(uint64_t *purged_count, struct transport *base, const c
     }
     text_add(&json, "}");
     TRY(text_done(&json));
-    TRY(api_ok(&answer, nats_of(base), subject, text_bytes(&json)));
+    TRY(js_api(&answer, nats_of(base), subject, text_bytes(&json)));
     *purged_count = count_in(answer, "purged");
     return OK;
 }
@@ -455,7 +454,7 @@ FALLIBLE js_consumer_ensure(struct transport *base, const struct consumer_config
               c->ack_pending_max ? c->ack_pending_max : 1000);
     TRY(text_done(&json));
     js_subject(subject, "CONSUMER.DURABLE.CREATE", c->stream, c->name);
-    return api_ok(&answer, nats_of(base), subject, text_bytes(&json));
+    return js_api(&answer, nats_of(base), subject, text_bytes(&json));
 }
 
 FALLIBLE js_consumer_delete(struct transport *base, const char *stream, const char *name) {
@@ -525,12 +524,21 @@ FALLIBLE js_pipe_open(struct pipe **out, struct transport *base) {
     return OK;
 }
 
-FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
-                         struct bytes data) {
+FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject, struct bytes data,
+                         const struct publish_options *options) {
     struct nats_pipe *p = (struct nats_pipe *)base;
     char reply[200];
+    natsStatus s;
     snprintf(reply, sizeof reply, "%s.p%" PRIu64, p->inbox, token);
-    natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, data.ptr, (int)data.len);
+    if (!options) { /* straight from the caller's memory */
+        s = natsConnection_PublishRequest(p->t->nc, subject, reply, data.ptr, (int)data.len);
+        return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
+    }
+    natsMsg *msg = NULL;
+    s = natsMsg_Create(&msg, subject, reply, (const char *)data.ptr, (int)data.len);
+    s = s == NATS_OK ? set_headers(msg, options, NULL, NULL) : s;
+    s = s == NATS_OK ? natsConnection_PublishMsg(p->t->nc, msg) : s;
+    natsMsg_Destroy(msg);
     return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
 }
 

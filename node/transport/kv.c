@@ -4,10 +4,10 @@
  *   a key's revision is its message's sequence
  *
  * Compare-and-set is a publish with the expected last sequence of the subject, so the reason of a refusal is a
- * code and not a text. Walking and watching use no consumer: "the first message at or after sequence n under this filter" is
- * one request, and with one message per subject following it from 1 on meets every live key once. A watch goes on from
- * where it is; a plain subscription to the same subjects only says when to look again. So there is nothing
- * to re-create after a reconnect, and nothing that the server could drop.
+ * code and not a text. Walking uses no consumer: "the first message at or after sequence n under this filter" is one request, and
+ * with one message per subject following it from 1 on meets every live key once. A watch follows the stream in batches where the
+ * transport can (follow.c), since one request for each change of each record is what a busy coordinator would mostly do; else it
+ * asks likewise, and a plain subscription to the same subjects says when to look again.
  */
 #include "node/transport/ops.h"
 
@@ -202,7 +202,8 @@ FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv
 
 struct kv_watch {
     struct transport *t;        /* lent */
-    struct subscription *hints; /* owned */
+    struct follower *follower;  /* owned; NULL where the transport has none */
+    struct subscription *hints; /* owned; where it has none */
     struct name stream, filter;
     char bucket[SUBJECT_BYTES_MAX];
     uint64_t next;      /* sequence from which on nothing has been handed out */
@@ -234,8 +235,10 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
     TRY(bucket_stream(&w->stream, bucket));
     TRY(key_subject(&w->filter, bucket, filter, true));
     snprintf(w->bucket, sizeof w->bucket, "%s", bucket);
-    TRY(transport_subscribe(&w->hints, t, w->filter.text,
-                            &(struct subscribe_options){.handler = on_hint, .handler_ctx = w}));
+    if (!t->ops->follower_open) {
+        TRY(transport_subscribe(&w->hints, t, w->filter.text,
+                                &(struct subscribe_options){.handler = on_hint, .handler_ctx = w}));
+    }
     TRY(stream_info(&info, t, w->stream.text));
     w->first_end = info.last_sequence;
     *out = TAKE(w);
@@ -245,6 +248,9 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
 void kv_watch_close(struct kv_watch **watch) {
     struct kv_watch *w = *watch;
     if (w) {
+        if (w->follower) {
+            w->t->ops->follower_close(w->follower);
+        }
         subscription_close(&w->hints);
         condition_done(&w->cond);
         lock_done(&w->lock);
@@ -272,8 +278,46 @@ static FALLIBLE follow_restart(struct kv_watch *w) {
     w->losses = losses;
     if (info.last_sequence + 1 < w->next) {
         w->next = 1;
+        if (w->follower) {
+            w->t->ops->follower_close(w->follower);
+            w->follower = NULL;
+        }
     }
     return OK;
+}
+
+/* A key that was deleted before the watch began is not told. */
+static bool is_news(const struct kv_watch *w, const struct kv_entry *e) {
+    return e->operation == KV_PUT || e->revision > w->first_end;
+}
+
+static FALLIBLE next_followed(struct kv_entry *out, bool *caught_up, struct kv_watch *w,
+                              uint64_t wait_ns) {
+    uint64_t deadline = clock_ns() + wait_ns;
+    for (;;) {
+        struct message m = {0};
+        bool end = false;
+        TRY(follow_restart(w));
+        if (!w->follower) {
+            TRY(w->t->ops->follower_open(&w->follower, w->t, w->stream.text, w->filter.text,
+                                         w->next));
+        }
+        uint64_t now = clock_ns();
+        enum err err =
+            w->t->ops->follower_next(&m, &end, w->follower, deadline > now ? deadline - now : 0);
+        if (caught_up) {
+            *caught_up |= end;
+        }
+        TRY(err);
+        struct kv_entry e;
+        entry_of(&e, &m, w->bucket);
+        w->next = e.revision + 1;
+        if (is_news(w, &e)) {
+            *out = e;
+            return OK;
+        }
+        kv_entry_done(&e);
+    }
 }
 
 static FALLIBLE look(struct kv_entry *out, bool *found, struct kv_watch *w) {
@@ -289,14 +333,19 @@ static FALLIBLE look(struct kv_entry *out, bool *found, struct kv_watch *w) {
 
 FALLIBLE kv_watch_next(struct kv_entry *out, bool *caught_up, struct kv_watch *w,
                        uint64_t wait_ns) {
+    if (w->t->ops->follower_open) {
+        if (caught_up) {
+            *caught_up = false;
+        }
+        return next_followed(out, caught_up, w, wait_ns);
+    }
     uint64_t deadline = clock_ns() + wait_ns;
     for (;;) {
         struct kv_entry e;
         bool found = false;
         enum err err = look(&e, &found, w);
         if (err == OK && found) {
-            bool live = e.operation == KV_PUT || e.revision > w->first_end;
-            if (live) {
+            if (is_news(w, &e)) {
                 *out = e;
                 if (caught_up) {
                     *caught_up = w->next > w->first_end;

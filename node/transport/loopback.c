@@ -431,7 +431,7 @@ static void put_answer(struct loop_pipe *p, struct answer *a) {
 }
 
 static FALLIBLE loop_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
-                                  struct bytes data) {
+                                  struct bytes data, const struct publish_options *options) {
     static const struct publish_options none;
     struct loop_pipe *p = (struct loop_pipe *)base;
     struct answer *a = NULL;
@@ -439,7 +439,8 @@ static FALLIBLE loop_pipe_publish(struct pipe *base, uint64_t token, const char 
             subject);
     TRY(mem_new(&a, 1, sizeof *a));
     a->answer.token = token;
-    enum err err = loop_publish(&a->answer.ack, &p->t->base, subject, data, &none, NULL, NULL);
+    enum err err = loop_publish(&a->answer.ack, &p->t->base, subject, data,
+                                options ? options : &none, NULL, NULL);
     if (err != OK) {
         a->answer.fault = fault_of(err);
     }

@@ -542,4 +542,7 @@ const struct transport_ops nats_ops = {
     .pipe_get = js_pipe_get,
     .pipe_next = js_pipe_next,
     .pipe_close = js_pipe_close,
+    .follower_open = js_follower_open,
+    .follower_next = js_follower_next,
+    .follower_close = js_follower_close,
 };

@@ -1,5 +1,6 @@
 /* Shared by nats.c (connection and core messages) and jetstream.c (streams and consumers over requests). */
 #pragma once
+#include "node/base/json.h"
 #include "node/base/lock.h"
 #include "node/transport/ops.h"
 
@@ -38,11 +39,13 @@ void nats_inbox(char out[160], const struct nats_transport *t);
 FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox);
 void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub);
 
-/* The JetStream half: jetstream.c and pull.c. */
+/* The JetStream half: jetstream.c, pull.c and follow.c. */
 enum { API_SUBJECT_BYTES = 640 };
 /* "$JS.API.<verb>.<stream>[.<more>]" */
 void js_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
                 const char *more);
+/* One request to the API; every error is one. */
+FALLIBLE js_api(cJSON **answer, struct nats_transport *t, const char *subject, struct bytes body);
 int js_status(natsMsg *msg); /* of a status message; 0 if it is none */
 FALLIBLE js_stream_ensure(struct transport *t, const struct stream_config *config);
 FALLIBLE js_stream_delete(struct transport *t, const char *name);
@@ -69,8 +72,14 @@ FALLIBLE js_ack(struct transport *t, const char *ack_subject, enum ack_kind kind
                 uint64_t delay_ns);
 FALLIBLE js_ack_sync(struct transport *t, const char *ack_subject, uint64_t wait_ns);
 FALLIBLE js_pipe_open(struct pipe **out, struct transport *t);
-FALLIBLE js_pipe_publish(struct pipe *p, uint64_t token, const char *subject, struct bytes data);
+FALLIBLE js_pipe_publish(struct pipe *p, uint64_t token, const char *subject, struct bytes data,
+                         const struct publish_options *options);
 FALLIBLE js_pipe_get(struct pipe *p, uint64_t token, const char *stream, uint64_t sequence,
                      const char *filter);
 FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *p, uint64_t wait_ns);
 void js_pipe_close(struct pipe *p);
+FALLIBLE js_follower_open(struct follower **out, struct transport *t, const char *stream,
+                          const char *filter, uint64_t from_sequence);
+FALLIBLE js_follower_next(struct message *out, bool *caught_up, struct follower *f,
+                          uint64_t wait_ns);
+void js_follower_close(struct follower *f);

@@ -284,7 +284,7 @@ static FALLIBLE put_chunk(struct object_upload *u, struct bytes piece) {
     TRY(await_acks(u, UPLOAD_CHUNKS_MAX - 1,
                    piece.len < UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX - piece.len : 0));
     uint64_t idx = u->info.chunks_count;
-    TRY(u->t->ops->pipe_publish(u->pipe, idx, u->subject.text, piece));
+    TRY(u->t->ops->pipe_publish(u->pipe, idx, u->subject.text, piece, NULL));
     u->sizes[idx % UPLOAD_CHUNKS_MAX] = piece.len;
     u->bytes_in_flight += piece.len;
     u->info.chunks_count++;

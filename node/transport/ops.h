@@ -21,6 +21,9 @@ struct puller {
 struct pipe {
     const struct transport_ops *ops;
 };
+struct follower {
+    const struct transport_ops *ops;
+};
 
 /* One answer: token is the one given with the operation. */
 struct pipe_answer {
@@ -83,11 +86,21 @@ struct transport_ops {
 
     FALLIBLE (*pipe_open)(struct pipe **out, struct transport *t);
     FALLIBLE(*pipe_publish)
-    (struct pipe *p, uint64_t token, const char *subject, struct bytes data);
+    (struct pipe *p, uint64_t token, const char *subject, struct bytes data,
+     const struct publish_options *options); /* NULL: none; wait_ns is not looked at */
     FALLIBLE(*pipe_get)
     (struct pipe *p, uint64_t token, const char *stream, uint64_t sequence, const char *filter);
     FALLIBLE (*pipe_next)(struct pipe_answer *out, struct pipe *p, uint64_t wait_ns);
     void (*pipe_close)(struct pipe *p);
+
+    /* A stream's messages from a sequence on (under a filter unless NULL), then what comes, in order. *caught_up: all that was there
+     * has been handed out. May be NULL: then whoever reads asks message by message. */
+    FALLIBLE(*follower_open)
+    (struct follower **out, struct transport *t, const char *stream, const char *filter,
+     uint64_t from_sequence);
+    FALLIBLE(*follower_next)
+    (struct message *out, bool *caught_up, struct follower *f, uint64_t wait_ns);
+    void (*follower_close)(struct follower *f);
 };
 
 enum { REQUEST_WAIT_DEFAULT_S = 5, PENDING_DEFAULT = 65536 };

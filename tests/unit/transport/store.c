@@ -5,9 +5,11 @@
  */
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/transport/batch.h"
 #include "tests/unit/transport/world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- Key-value --- */
@@ -149,6 +151,106 @@ static void claim_kv_ttl(void) {
     CHECK(won);
     CHECK_OK(kv_update(&revision, &won, t, name, "leader", text("a"), stale));
     CHECK(!won);
+    leave(t);
+}
+
+/* --- Many at once --- */
+
+static struct bytes number(char out[24], unsigned n) {
+    int len = snprintf(out, 24, "%u", n);
+    return bytes_of(out, (size_t)len);
+}
+
+static void claim_batch(void) {
+    enum { MANY = 200 };
+    struct transport *t = enter();
+    struct batch *b = NULL;
+    uint64_t revisions[MANY];
+    char key[24], value[24];
+    make_bucket(t, 0);
+    CHECK_OK(batch_open(&b, t));
+    for (int round = 0; round < 3; round++) { /* created; there already; updated */
+        for (unsigned i = 0; i < MANY; i++) {
+            number(key, i);
+            CHECK_OK(
+                batch_kv_write(b, name, key, number(value, i * 7), round == 2 ? revisions[i] : 0));
+        }
+        CHECK_EQ(MANY, batch_count(b));
+        batch_wait(b, 0);
+        for (unsigned i = 0; i < MANY; i++) {
+            const struct batch_answer *a = batch_answer(b, i);
+            CHECK_EQ(OK, a->fault.code);
+            CHECK_EQ(round == 1 ? PUBLISH_CONFLICT : PUBLISH_STORED, a->ack.outcome);
+            revisions[i] = round == 1 ? revisions[i] : a->ack.sequence;
+        }
+        batch_clear(b);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        CHECK_OK(batch_kv_get(b, name, (number(key, i + i % 2 * MANY), key)));
+    }
+    batch_wait(b, 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        const struct batch_answer *a = batch_answer(b, i);
+        CHECK_EQ(OK, a->fault.code);
+        CHECK_EQ(i % 2 == 0, a->found);
+        if (a->found) {
+            struct bytes want = number(value, i * 7);
+            CHECK_EQ(want.len, a->message.data.len);
+            CHECK_MEM(want.ptr, a->message.data.ptr, want.len);
+            CHECK_EQ(revisions[i], a->message.sequence);
+        }
+    }
+    batch_clear(b);
+    struct publish_options options = {.message_id = "once"};
+    CHECK_OK(batch_publish(b, "nobody.takes.this", text("x"), &options));
+    batch_wait(b, 500 * MS);
+    CHECK(batch_answer(b, 0)->fault.code == E_NET || batch_answer(b, 0)->fault.code == E_TIMEOUT);
+    batch_clear(b);
+    for (unsigned i = 0; i < BATCH_MAX; i++) {
+        CHECK_OK(batch_kv_get(b, name, "1"));
+    }
+    CHECK_ERR(E_LIMIT, batch_kv_get(b, name, "1"));
+    batch_close(&b); /* with answers on their way */
+    leave(t);
+}
+
+/* Thousands of changes, many to the same keys: each key's last one is seen, in order, none twice. */
+static void claim_kv_watch_keeps_up(void) {
+    enum { KEYS = 100, CHANGES = 3000 };
+    struct transport *t = enter(), *writer = world_connect();
+    struct kv_watch *w = NULL;
+    struct batch *b = NULL;
+    uint64_t last_revision = 0;
+    unsigned last[KEYS] = {0}, seen[KEYS] = {0}, written = 0;
+    char key[24], value[24];
+    make_bucket(t, 0);
+    CHECK_OK(batch_open(&b, writer));
+    CHECK_OK(kv_watch_open(&w, t, name, ">"));
+    for (bool all = false; !all;) {
+        for (int n = 0; n < 100 && written < CHANGES; n++) {
+            unsigned k = (unsigned)rng_below(check_rng(), KEYS);
+            char place[64];
+            last[k] = ++written;
+            number(key, k);
+            snprintf(place, sizeof place, "$KV.%s.%s", name, key);
+            CHECK_OK(batch_publish(b, place, number(value, written), NULL));
+        }
+        batch_wait(b, 0);
+        batch_clear(b);
+        struct kv_entry e = {0};
+        while (kv_watch_next(&e, NULL, w, written < CHANGES ? 1 : 500 * MS) == OK) {
+            CHECK(e.revision > last_revision);
+            last_revision = e.revision;
+            snprintf(value, sizeof value, "%.*s", (int)e.value.len, (const char *)e.value.ptr);
+            seen[strtoul(e.key, NULL, 10)] = (unsigned)strtoul(value, NULL, 10);
+            kv_entry_done(&e);
+        }
+        all = written == CHANGES;
+    }
+    CHECK_MEM(last, seen, sizeof last);
+    kv_watch_close(&w);
+    batch_close(&b);
+    leave(writer);
     leave(t);
 }
 
@@ -370,6 +472,8 @@ int main(int argc, char **argv) {
         {"kv_list walks live keys under a filter", claim_kv_list},
         {"kv_watch sees what is, then every change", claim_kv_watch},
         {"kv entries expire and leases pass on", claim_kv_ttl},
+        {"many requests at once, each with its own answer", claim_batch},
+        {"a watch keeps up with thousands of changes, in order", claim_kv_watch_keeps_up},
         {"objects of every size come back", claim_objects},
         {"interleaved uploads are read apart", claim_interleaved},
         {"objects are replaced and purged by nuid", claim_object_replaced},
