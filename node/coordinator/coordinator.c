@@ -41,12 +41,12 @@ static void on_record(struct coordinator *c, const struct kv_entry *entry) {
     enum err code = record_unpack(&r, entry->value);
     if (code == OK && !job_state_is_open(r.state)) {
         if (view && r.generation >= view->generation) {
-            ending_forget(c, view);
+            ending_forget(c, view, r.state == JOB_DONE);
         }
         return;
     }
     if (code == OK) {
-        code = backlog_put(&view, &c->backlog, name, &r, entry->revision, clock_ns());
+        code = backlog_put(&view, &c->backlog, name, &r, entry->value, entry->revision, clock_ns());
     }
     if (code != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];
@@ -60,19 +60,14 @@ static void on_record(struct coordinator *c, const struct kv_entry *entry) {
     }
 }
 
-static void mark_lost(struct coordinator *c, size_t lane_idx, enum part_loss loss) {
-    const struct lane_ref *lane = &c->lanes.views[lane_idx].ref;
-    for (size_t i = 0; i < c->backlog.count; i++) {
-        struct job_view *job = c->backlog.jobs[i];
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            struct part_view *part = &job->parts[k];
-            bool concerned =
-                part->state == JOB_PLACED || (part->state == JOB_RUNNING && loss == PART_LOST);
-            if (concerned && part->lane.gpu == lane->gpu && !strcmp(part->lane.node, lane->node)) {
-                part->loss = loss;
-            }
+/* Marks what the lane has, or has not started, and takes it back at once. */
+static void lose(struct coordinator *c, size_t lane_idx, enum part_loss loss) {
+    for (struct part_view *part = c->lanes.views[lane_idx].held; part; part = part->held_next) {
+        if (part->state == JOB_PLACED || loss == PART_LOST) {
+            part->loss = loss;
         }
     }
+    take_back_from_lane(c, lane_idx);
 }
 
 static void purge_lane(struct coordinator *c, size_t lane_idx) {
@@ -84,9 +79,8 @@ static void purge_lane(struct coordinator *c, size_t lane_idx) {
 static void lane_is_gone(struct coordinator *c, size_t lane_idx, const char *event) {
     const struct lane_view *v = &c->lanes.views[lane_idx];
     log_warn(event, "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
-    mark_lost(c, lane_idx, PART_LOST);
     purge_lane(c, lane_idx);
-    place_take_back(c);
+    lose(c, lane_idx, PART_LOST);
 }
 
 static void on_heartbeat(struct coordinator *c, const struct message *m) {
@@ -105,13 +99,11 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
         break;
     case LANE_NEWS_REBORN: /* it emptied its own stream when it started */
         log_warn("lane.reborn", "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
-        mark_lost(c, idx, PART_LOST);
-        place_take_back(c);
+        lose(c, idx, PART_LOST);
         break;
     case LANE_NEWS_LEAVING:
         log_info("lane.leaving", "node=%s gpu=%u", v->ref.node, v->ref.gpu);
-        mark_lost(c, idx, PART_LEFT_BEHIND);
-        place_take_back(c);
+        lose(c, idx, PART_LEFT_BEHIND);
         break;
     case LANE_NEWS_DIED:
         lane_is_gone(c, idx, "lane.ended");
@@ -152,11 +144,25 @@ static void on_control(struct coordinator *c, const struct message *m) {
     }
 }
 
+static void take_arrived(struct coordinator *c) {
+    intake_take(c, c->arrived, c->arrived_count);
+    for (size_t i = 0; i < c->arrived_count; i++) {
+        message_done(&c->arrived[i]);
+        c->arrived[i] = (struct message){0};
+    }
+    c->arrived_count = 0;
+}
+
 static void apply(struct coordinator *c, struct event *e) {
     size_t idx;
+    c->heard_until_ns = e->heard_ns;
     switch (e->kind) {
-    case EVENT_JOB:
-        intake_take(c, &e->message);
+    case EVENT_JOB: /* together with others that come with it */
+        c->arrived[c->arrived_count++] = e->message;
+        e->message = (struct message){0};
+        if (c->arrived_count == INTAKE_BATCH) {
+            take_arrived(c);
+        }
         break;
     case EVENT_RECORD:
         on_record(c, &e->entry);
@@ -194,12 +200,14 @@ static void tick(struct coordinator *c) {
         lanes_excuse(&c->lanes, now_ns);
     }
     for (size_t idx;
-         health.connected &&
-         (idx = lanes_next_silent(&c->lanes, now_ns, c->config.silence_ns)) != SIZE_MAX;) {
+         health.connected && (idx = lanes_next_silent(&c->lanes, c->heard_until_ns,
+                                                      c->config.silence_ns)) != SIZE_MAX;) {
         lane_is_gone(c, idx, "lane.silent");
     }
     if (c->caught_up && health.connected) {
-        place_take_back(c);
+        backlog_advance(&c->backlog, now_ns);
+        place_again(c);
+        take_back_lost(c);
         ending_sweep(c);
         c->placing_due = true; /* back-offs end by the clock */
     }
@@ -236,14 +244,17 @@ static struct fleet_options fleet_options_of(const struct coordinator *c) {
 static enum err start_leading(struct coordinator *c) {
     struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
-    TRY(lanes_init(&c->lanes));
-    TRY(backlog_init(&c->backlog, &c->config.limits));
+    TRY(lanes_init(&c->lanes, &c->estimates));
+    TRY(backlog_init(&c->backlog, &c->config.limits, &c->lanes));
+    TRY(mem_new(&c->lane_states, LANES_MAX, sizeof *c->lane_states));
+    TRY(batch_open(&c->batch, c->links.control));
     TRY(queue_new(&c->events, EVENTS_MAX, sizeof(struct event)));
     TRY(janitor_open(&c->janitor, c->links.feed));
     c->reconnects_seen = reconnects(c);
     c->caught_up = false;
     c->placing_due = true;
-    c->led_since_ns = c->ticked_ns = clock_ns();
+    c->shares = (struct schedule_shares){0};
+    c->led_since_ns = c->ticked_ns = c->heard_until_ns = clock_ns();
     return feed_start(c);
 }
 
@@ -253,8 +264,15 @@ static void stop_leading(struct coordinator *c) {
     feed_stop(c);
     janitor_close(&c->janitor);
     queue_free(&c->events);
+    for (size_t i = 0; i < c->arrived_count; i++) {
+        message_done(&c->arrived[i]);
+    }
+    c->arrived_count = 0;
+    batch_close(&c->batch);
+    mem_free_ptr(&c->lane_states);
     backlog_done(&c->backlog);
     lanes_done(&c->lanes);
+    estimates_forget_users(&c->estimates);
 }
 
 static void lead(struct coordinator *c, uint64_t term) {
@@ -265,6 +283,12 @@ static void lead(struct coordinator *c, uint64_t term) {
         for (int n = 0; n < EVENTS_PER_ROUND && queue_take(c->events, &e, n ? 0 : wait_ns) == OK;
              n++) {
             apply(c, &e);
+        }
+        if (c->arrived_count > 0) {
+            take_arrived(c);
+        }
+        if (queue_length(c->events) == 0) {
+            c->heard_until_ns = clock_ns();
         }
         if (clock_ns() - c->ticked_ns >= TICK_NS) {
             tick(c);
@@ -329,6 +353,7 @@ enum err coordinator_open(struct coordinator **out, const struct coordinator_con
     c->links = *links;
     snprintf(c->name, sizeof c->name, "%s", config->name);
     TRY(subject_space_init(&c->space, config->prefix));
+    TRY(estimates_init(&c->estimates));
     /* The bucket of the lease must be there before anybody can lead. */
     struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
@@ -349,6 +374,7 @@ void coordinator_close(struct coordinator **c) {
         pthread_join((*c)->thread, NULL);
     }
     lead_close(&(*c)->lead);
+    estimates_done(&(*c)->estimates);
     mem_free_ptr(c);
 }
 

@@ -17,11 +17,11 @@ static uint64_t now_unix_ms(void) {
     return clock_unix_ns() / 1000000;
 }
 
-void ending_forget(struct coordinator *c, struct job_view *job) {
+void ending_forget(struct coordinator *c, struct job_view *job, bool proved) {
     for (uint32_t i = 0; i < job->bodies_count; i++) {
         janitor_add(c->janitor, job->bodies[i].bucket, job->bodies[i].nuid, job->bodies[i].name);
     }
-    backlog_remove(&c->backlog, job);
+    backlog_remove(&c->backlog, job, proved, clock_ns());
     c->placing_due = true;
 }
 
@@ -87,7 +87,7 @@ static enum err finish(struct coordinator *c, struct record_slot *slot, const st
              (unsigned long long)report->generation, (unsigned long long)report->elapsed_ns);
     struct job_view *view = backlog_find(&c->backlog, at->name);
     if (view && view->generation == report->generation) {
-        ending_forget(c, view);
+        ending_forget(c, view, f.state == JOB_DONE);
     }
     *state = f.state;
     return OK;
@@ -265,14 +265,33 @@ static enum err end_if_due(struct coordinator *c, struct job_view *job, uint64_t
     return OK;
 }
 
+static bool is_still_due(const struct job_view *job, uint64_t now_ns) {
+    for (uint32_t i = 0; i < job->parts_count; i++) {
+        const struct part_view *part = &job->parts[i];
+        if ((part->state == JOB_PLACED && !part->sent) || part->loss != PART_NOT_LOST) {
+            return true;
+        }
+    }
+    return (job->joining && job->parts_count > 1) || job->used_up ||
+           backlog_is_expired(job, now_ns);
+}
+
 void ending_sweep(struct coordinator *c) {
     uint64_t now_ns = clock_ns();
-    for (size_t i = c->backlog.count;
-         i-- > 0;) { /* from behind: an ended job is replaced by the last one */
-        if (i < c->backlog.count && end_if_due(c, c->backlog.jobs[i], now_ns) != OK) {
+    for (struct job_view *job = c->backlog.due, *next; job; job = next) {
+        char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
+        next = job->due_next;
+        snprintf(tenant, sizeof tenant, "%s", job->tenant);
+        snprintf(job_id, sizeof job_id, "%s", job->job);
+        enum err code = end_if_due(c, job, now_ns);
+        if (code != OK) {
             char quoted[ERR_DETAIL_BYTES + 64];
-            log_warn("job.not_ended", "job=%s tenant=%s detail=%s", c->backlog.jobs[i]->job,
-                     c->backlog.jobs[i]->tenant, log_quote(quoted, sizeof quoted, err_detail()));
+            log_warn("job.not_ended", "job=%s tenant=%s detail=%s", job_id, tenant,
+                     log_quote(quoted, sizeof quoted, err_detail()));
+        }
+        job = backlog_find(&c->backlog, (struct job_name){tenant, job_id});
+        if (job && !is_still_due(job, now_ns)) {
+            backlog_clear_due(&c->backlog, job);
         }
     }
 }

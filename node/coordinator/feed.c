@@ -18,6 +18,7 @@ void event_done(struct event *e) {
 
 /* Waits for room as long as the feed goes on. */
 static void put(struct coordinator *c, struct event *e) {
+    e->heard_ns = clock_ns();
     while (atomic_load(&c->feeding)) {
         if (queue_put(c->events, e, WAIT_NS) == OK) {
             return;
@@ -27,7 +28,7 @@ static void put(struct coordinator *c, struct event *e) {
 }
 
 static void on_message(struct coordinator *c, enum event_kind kind, struct message *m) {
-    struct event e = {.kind = kind, .message = *m};
+    struct event e = {.kind = kind, .heard_ns = clock_ns(), .message = *m};
     if (queue_try_put(c->events, &e) == OK) {
         *m = (struct message){0};
     }

@@ -1,6 +1,9 @@
-/* A job comes in. In this order, so that a crash between any two steps is repaired by the message's second delivery:
+/* Jobs come in. In this order, so that a crash between any two steps is repaired by the message's second delivery:
  *
  *   message ──read──▶ record created (or found) ──▶ backlog ──▶ message acknowledged
+ *
+ * All that has arrived goes each step together: the records are created in one batch, on the bet that they are new, and the cancel marks
+ * read in the same. A job whose bet is lost is looked at by itself:
  *
  * | record found                  | the same work | other work |
  * |-------------------------------|---------------|------------|
@@ -97,27 +100,31 @@ static enum err check_repeat(struct coordinator *c, const struct record *r, cons
     return OK;
 }
 
-/* Cancelled while its message was on the way. */
+/* Cancelled while its message was on the way? */
+static enum err read_mark(bool *cancelled, const job_message *job, struct bytes value) {
+    AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
+    TRY(message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, value, MESSAGE_BYTES_MAX,
+                       "cancel mark"));
+    *cancelled = mark->generation >= job->generation;
+    return OK;
+}
+
 static enum err check_cancelled(bool *cancelled, struct coordinator *c, const job_message *job) {
     struct subject bucket = kv_bucket_name(&c->space, "cancel");
     struct subject key = key_of_job((struct job_name){job->tenant, job->job_id});
     AUTO(kv_entry_done) struct kv_entry entry = {0};
-    AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
     bool found = false;
     TRY(kv_get(&entry, &found, c->links.control, bucket.text, key.text));
-    if (found) {
-        TRY(message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value,
-                           MESSAGE_BYTES_MAX, "cancel mark"));
-        *cancelled = mark->generation >= job->generation;
-    }
-    return OK;
+    return found ? read_mark(cancelled, job, entry.value) : OK;
 }
 
 static enum err note_queued(struct coordinator *c, const struct record_slot *slot,
-                            const struct job_place *at, const job_message *job) {
+                            struct bytes packed, const struct job_place *at,
+                            const job_message *job) {
     struct job_event event = {
         .generation = slot->record.generation, .state = JOB_QUEUED, .job = job};
-    TRY(backlog_put(NULL, &c->backlog, at->name, &slot->record, slot->revision, clock_ns()));
+    TRY(backlog_put(NULL, &c->backlog, at->name, &slot->record, packed, slot->revision,
+                    clock_ns()));
     atomic_fetch_add(&c->taken_in, 1);
     c->placing_due = true;
     job_event_send(at, &event);
@@ -126,75 +133,175 @@ static enum err note_queued(struct coordinator *c, const struct record_slot *slo
     return OK;
 }
 
-static enum err create(bool *created, struct record_slot *slot, const struct job_place *at,
-                       const job_message *job, struct bytes data,
-                       const struct sha256 *fingerprint) {
-    AUTO(record_done) struct record r = {0};
-    TRY(record_init(&r, data, fingerprint, job->generation, (uint32_t)job->n_partitions,
-                    clock_unix_ns() / 1000000));
-    return record_create(slot, created, at, &r);
-}
-
-static enum err take(struct coordinator *c, const job_message *job, struct bytes data) {
-    struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    struct sha256 fingerprint;
-    bool found = false, stored = false, cancelled = false;
-    TRY(job_fingerprint(fingerprint.b, job));
-    TRY(record_load(&slot, &found, &at));
-    if (!found) {
-        TRY(create(&stored, &slot, &at, job, data, &fingerprint));
-    } else if (slot.record.generation == job->generation) {
-        return check_repeat(c, &slot.record, job, &fingerprint, &at);
-    } else {
-        TRY(record_reopen(&slot.record, data, &fingerprint, job->generation,
-                          (uint32_t)job->n_partitions, clock_unix_ns() / 1000000));
-        TRY(record_replace(&stored, &slot, &at));
-    }
-    REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
-    TRY(note_queued(c, &slot, &at, job));
-    TRY(check_cancelled(&cancelled, c, job));
-    const struct job_view *view = backlog_find(&c->backlog, at.name);
+/* What cannot start any more is ended at once. */
+static enum err end_if_over(struct coordinator *c, const struct job_place *at, bool cancelled) {
+    const struct job_view *view = backlog_find(&c->backlog, at->name);
     enum job_state state;
-    if (!cancelled && view && backlog_is_expired(view, clock_ns())) {
-        return ending_stop(c, at.name, E_DEADLINE, "the deadline had passed when the job came in",
+    if (cancelled) {
+        return ending_stop(c, at->name, E_CANCELLED, "cancelled before it was taken in", &state);
+    }
+    if (view && backlog_is_expired(view, clock_ns())) {
+        return ending_stop(c, at->name, E_DEADLINE, "the deadline had passed when the job came in",
                            &state);
     }
-    return cancelled
-               ? ending_stop(c, at.name, E_CANCELLED, "cancelled before it was taken in", &state)
-               : OK;
+    return OK;
 }
 
-void intake_take(struct coordinator *c, struct message *m) {
+/* One that has, or had, a record already. */
+static enum err take_known(struct coordinator *c, const job_message *job, struct bytes data,
+                           const struct sha256 *fingerprint) {
+    struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
+    AUTO(record_slot_done) struct record_slot slot = {0};
+    bool found = false, stored = false, cancelled = false;
+    TRY(record_load(&slot, &found, &at));
+    REQUIRE(found, E_NET, "job %s: the record is gone again", job->job_id);
+    if (slot.record.generation == job->generation) {
+        return check_repeat(c, &slot.record, job, fingerprint, &at);
+    }
+    TRY(record_reopen(&slot.record, data, fingerprint, job->generation, (uint32_t)job->n_partitions,
+                      clock_unix_ns() / 1000000));
+    TRY(record_replace(&stored, &slot, &at));
+    REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
+    TRY(note_queued(c, &slot, (struct bytes){0}, &at, job));
+    TRY(check_cancelled(&cancelled, c, job));
+    return end_if_over(c, &at, cancelled);
+}
+
+/* --- All that has arrived --- */
+
+struct arrival {
+    struct message *message; /* lent */
     struct subject_parts parts;
-    AUTO(message_free) job_message *job = NULL;
-    enum err code = subject_parse(&parts, &c->space, m->subject);
-    if (code != OK || parts.kind != SUBJECT_JOB) {
-        log_warn("job.unaddressed", "subject_bytes=%zu", strlen(m->subject));
-        IGNORE(transport_ack(c->links.control, m->reply, ACK_TERM, 0));
-        return;
+    job_message *job; /* owned; NULL when it cannot be read */
+    struct sha256 fingerprint;
+    struct record_slot slot; /* owned: what is created */
+    struct bytes_mut packed; /* owned */
+    size_t created, mark;    /* requests in the batch */
+    bool sound;              /* `job` is one, whatever becomes of it */
+    bool asked;
+    enum err code;
+    struct fault fault; /* with code */
+};
+
+static void arrival_done(struct arrival *a) {
+    message_free(&a->job);
+    record_slot_done(&a->slot);
+    if (a->packed.ptr) {
+        mem_wipe(a->packed.ptr, a->packed.len);
     }
-    code = job_unpack(&job, m->data, &parts, UINT64_MAX);
-    if (code == OK && m->deliveries > TAKE_TRIES_MAX) {
-        code = err_set(E_INTERNAL, "the job could not be taken in, %d times", TAKE_TRIES_MAX);
-    }
+    mem_free(a->packed.ptr);
+}
+
+static void set_code(struct arrival *a, enum err code) {
+    a->code = code;
     if (code != OK) {
-        code = refuse_unreadable(c, &parts, code);
-    } else {
-        code = take(c, job, m->data);
-        if (err_class(code) == CLASS_REJECT) {
-            refuse(c, job, code);
-            code = OK;
-        }
+        a->fault = fault_of(code);
     }
-    if (code == OK) {
+}
+
+static enum err read_arrival(struct arrival *a) {
+    TRY(job_unpack(&a->job, a->message->data, &a->parts, UINT64_MAX));
+    REQUIRE(a->message->deliveries <= TAKE_TRIES_MAX, E_INTERNAL,
+            "the job could not be taken in, %d times", TAKE_TRIES_MAX);
+    a->sound = true;
+    return job_fingerprint(a->fingerprint.b, a->job);
+}
+
+static enum err ask_created(struct coordinator *c, struct arrival *a) {
+    struct job_name name = {a->job->tenant, a->job->job_id};
+    struct subject jobs = kv_bucket_name(&c->space, "jobs"), key = key_of_job(name);
+    struct subject cancels = kv_bucket_name(&c->space, "cancel");
+    REQUIRE(c->backlog.count < JOBS_OPEN_MAX, E_QUEUE, "more than %d open jobs", JOBS_OPEN_MAX);
+    TRY(record_init(&a->slot.record, a->message->data, &a->fingerprint, a->job->generation,
+                    (uint32_t)a->job->n_partitions, clock_unix_ns() / 1000000));
+    a->slot.loaded = true;
+    TRY(record_pack(&a->packed, &a->slot.record));
+    a->created = batch_count(c->batch);
+    TRY(batch_kv_write(c->batch, jobs.text, key.text, bytes_of(a->packed.ptr, a->packed.len), 0));
+    a->mark = batch_count(c->batch);
+    TRY(batch_kv_get(c->batch, cancels.text, key.text));
+    a->asked = true;
+    return OK;
+}
+
+static enum err take_created(struct coordinator *c, struct arrival *a) {
+    const struct batch_answer *created = batch_answer(c->batch, a->created);
+    const struct batch_answer *mark = batch_answer(c->batch, a->mark);
+    struct job_place at = place_of(c, (struct job_name){a->job->tenant, a->job->job_id});
+    bool cancelled = false;
+    if (created->fault.code != OK) {
+        return fault_raise(&created->fault);
+    }
+    if (created->ack.outcome == PUBLISH_CONFLICT) {
+        return take_known(c, a->job, a->message->data, &a->fingerprint);
+    }
+    a->slot.revision = created->ack.sequence;
+    TRY(note_queued(c, &a->slot, bytes_of(a->packed.ptr, a->packed.len), &at, a->job));
+    if (mark->fault.code != OK) {
+        return fault_raise(&mark->fault);
+    }
+    if (mark->found) {
+        TRY(read_mark(&cancelled, a->job, mark->message.data));
+    }
+    return end_if_over(c, &at, cancelled);
+}
+
+/* The message has done its work, or comes again later. */
+static void answer(struct coordinator *c, struct arrival *a) {
+    if (a->code != OK && !a->sound) {
+        a->code = refuse_unreadable(c, &a->parts, fault_raise(&a->fault));
+    } else if (a->code != OK && err_class(a->code) == CLASS_REJECT) {
+        refuse(c, a->job, fault_raise(&a->fault));
+        a->code = OK;
+    }
+    const struct message *m = a->message;
+    if (a->code == OK) {
         IGNORE(transport_ack(c->links.control, m->reply, ACK_DONE, 0));
         return;
     }
     char quoted[ERR_DETAIL_BYTES + 64];
-    log_warn("job.postponed", "job=%s tenant=%s error=%s detail=%s", parts.job, parts.tenant,
-             err_name(code), log_quote(quoted, sizeof quoted, err_detail()));
+    log_warn("job.postponed", "job=%s tenant=%s error=%s detail=%s", a->parts.job, a->parts.tenant,
+             err_name(a->code), log_quote(quoted, sizeof quoted, err_detail()));
     uint64_t delay_ns = NAK_DELAY_NS * (m->deliveries ? m->deliveries : 1);
     IGNORE(transport_ack(c->links.control, m->reply, ACK_NAK,
                          delay_ns < NAK_DELAY_LONGEST_NS ? delay_ns : NAK_DELAY_LONGEST_NS));
+}
+
+/* False: not addressed as a job is; gone. */
+static bool is_addressed(struct coordinator *c, struct arrival *a) {
+    if (subject_parse(&a->parts, &c->space, a->message->subject) != OK ||
+        a->parts.kind != SUBJECT_JOB) {
+        log_warn("job.unaddressed", "subject_bytes=%zu", strlen(a->message->subject));
+        IGNORE(transport_ack(c->links.control, a->message->reply, ACK_TERM, 0));
+        return false;
+    }
+    return true;
+}
+
+void intake_take(struct coordinator *c, struct message *messages, size_t count) {
+    struct arrival arrivals[INTAKE_BATCH] = {0};
+    size_t n = 0;
+    ASSERT(count <= INTAKE_BATCH);
+    for (size_t i = 0; i < count; i++) {
+        struct arrival *a = &arrivals[n];
+        a->message = &messages[i];
+        if (is_addressed(c, a)) {
+            set_code(a, read_arrival(a));
+            if (a->code == OK) {
+                set_code(a, ask_created(c, a));
+            }
+            n++;
+        }
+    }
+    batch_wait(c->batch, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (arrivals[i].asked) {
+            set_code(&arrivals[i], take_created(c, &arrivals[i]));
+        }
+        answer(c, &arrivals[i]);
+    }
+    batch_clear(c->batch);
+    for (size_t i = 0; i < n; i++) {
+        arrival_done(&arrivals[i]);
+    }
 }

@@ -1,7 +1,12 @@
-/* From the backlog to the lanes and back.
+/* From the backlog to the lanes.
  *
  * A placement is recorded first and published second. A crash in between leaves a record that says "placed" and a lane that knows
- * nothing of it; the next leader publishes every placed assignment again, and the server drops those it has seen, by message id.
+ * nothing of it; what is not known to be published is published again by whoever leads, and the server drops what it has, by message
+ * id. All placements of a round take each step together:
+ *
+ *   records that are not kept are read ─▶ all are written, by compare-and-set ─▶ the assignments of those that won are published
+ *
+ * so a round costs two or three round trips whether it places one partition or two hundred.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +16,10 @@
 #include "node/coordinator/work.h"
 #include "proto/fleet.pb-c.h"
 
-enum { PICKS_MAX = 256, PUBLISH_TRIES = 3 };
+enum { PICKS_MAX = BATCH_MAX };
+static const size_t ROUND_BYTES_MAX = (size_t)16 << 20; /* of records in flight */
 static const uint64_t WORK_LEAST_NS = UINT64_C(100000000);
-static const uint64_t URGENT_BEFORE_NS = UINT64_C(10000000000);
-static const uint64_t SETTLED_NS = UINT64_C(3000000000);
+static const uint64_t GAIN_LEAST_NS = UINT64_C(200000000);
 
 static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
@@ -24,159 +29,289 @@ static uint64_t now_unix_ms(void) {
     return clock_unix_ns() / 1000000;
 }
 
-/* --- Publishing an assignment --- */
+/* --- A round: jobs, and partitions of them --- */
 
-static enum err publish(struct coordinator *c, const struct job_place *at, const struct record *r,
-                        uint32_t idx) {
-    Bellows__V1__Assignment m = BELLOWS__V1__ASSIGNMENT__INIT;
-    const struct record_part *part = &r->parts[idx];
-    AUTO(bytes_free) struct bytes_mut packed = {0};
-    m.version = WIRE_VERSION;
-    m.job = (ProtobufCBinaryData){r->job.len, r->job.ptr};
-    m.generation = r->generation;
-    m.epoch = part->epoch;
-    m.partition_index = idx;
-    m.attempt = part->tries_count + 1;
-    TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "assignment"));
-    struct subject id = message_id_of_assignment(at->name, r->generation, part->epoch, idx);
-    struct subject lane = subject_lane(&c->space, lane_name_of(&part->lane));
-    struct publish_options options = {.message_id = id.text};
-    struct publish_ack ack;
-    enum err code = E_TIMEOUT;
-    for (int n = 0; n < PUBLISH_TRIES && code == E_TIMEOUT;
-         n++) { /* the id makes repeats harmless */
-        code = transport_publish(&ack, c->links.control, lane.text,
-                                 bytes_of(packed.ptr, packed.len), &options);
-    }
-    return code;
-}
-
-struct taking {
-    uint32_t idx;
-    uint64_t epoch;
-    bool died;
-    const char *why;
+struct round_job {
+    struct job_view *view;   /* lent; NULL: drops out */
+    struct record_slot slot; /* owned */
+    size_t request;          /* in the batch; SIZE_MAX: none */
+    struct bytes_mut packed; /* owned: what was written */
 };
-
-static enum record_answer change_take_back(struct record *r, void *ctx) {
-    const struct taking *t = ctx;
-    return record_take_back(r, t->idx, t->epoch, t->died, t->why, now_unix_ms());
-}
-
-static void take_back(struct coordinator *c, struct job_view *job, uint32_t idx, bool died,
-                      const char *why) {
-    struct job_place at = place_of(c, job_name_of(job));
-    struct taking taking = {idx, job->parts[idx].epoch, died, why};
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    enum record_answer answer;
-    if (record_apply(&answer, &slot, &at, job->generation, change_take_back, &taking) != OK) {
-        return; /* still marked as lost: tried again at the next tick */
-    }
-    if (answer == RECORD_MOVED) {
-        atomic_fetch_add(&c->taken_back, 1);
-        log_warn("job.taken_back", "job=%s tenant=%s part=%u node=%s gpu=%u died=%d", job->job,
-                 job->tenant, idx, job->parts[idx].lane.node, job->parts[idx].lane.gpu, died);
-    }
-    job->parts[idx].loss = PART_NOT_LOST;
-    if (slot.loaded && job_state_is_open(slot.record.state)) {
-        IGNORE(backlog_put(NULL, &c->backlog, at.name, &slot.record, slot.revision, clock_ns()));
-    }
-    c->placing_due = true;
-}
-
-/* --- One placement --- */
-
-static enum err place(struct coordinator *c, struct job_view *job, uint32_t idx, size_t lane_idx,
-                      uint64_t cost_ns) {
-    struct job_place at = place_of(c, job_name_of(job));
-    struct lane_view *lane = &c->lanes.views[lane_idx];
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    bool found = false, won = false;
-    TRY(record_load(&slot, &found, &at));
-    bool as_known = found && slot.record.generation == job->generation &&
-                    slot.record.parts[idx].epoch == job->parts[idx].epoch;
-    if (!as_known || record_place(&slot.record, idx, &lane->ref, now_unix_ms()) != RECORD_MOVED) {
-        return OK; /* the watch will tell what happened to it */
-    }
-    TRY(record_replace(&won, &slot, &at));
-    if (!won) {
-        return OK;
-    }
-    TRY(backlog_put(NULL, &c->backlog, at.name, &slot.record, slot.revision, clock_ns()));
-    job->parts[idx].cost_ns = cost_ns;
-    enum err code = publish(c, &at, &slot.record, idx);
-    if (code != OK) {
-        struct fault fault = fault_of(code);
-        lane->open = code != E_QUEUE; /* full: until its next heartbeat */
-        job->parts[idx].loss = PART_LEFT_BEHIND;
-        take_back(c, job, idx, false, "the assignment could not be sent");
-        return fault_raise(&fault);
-    }
-    struct job_event event = {.generation = job->generation,
-                              .epoch = slot.record.parts[idx].epoch,
-                              .state = JOB_PLACED,
-                              .lane = lane_name_of(&lane->ref),
-                              .partition_index = idx};
-    job_event_send(&at, &event);
-    atomic_fetch_add(&c->placed, 1);
-    c->turn++;
-    c->backlog.served_ns[job->tenant_idx] += cost_ns;
-    return OK;
-}
-
-/* --- Rounds --- */
-
+struct round_part {
+    size_t job_idx;
+    uint32_t idx;
+    size_t lane_idx;
+    struct schedule_cost cost;
+    bool moved; /* its record says so now, or said so before */
+    size_t request;
+};
 struct round {
     struct coordinator *c;
-    struct schedule_item *items; /* owned */
-    struct part_at {
-        struct job_view *job;
-        uint32_t idx;
-    } * places; /* owned; of the items */
-    size_t items_count;
-    struct schedule_lane *lanes; /* owned */
+    struct round_job *jobs;   /* owned */
+    struct round_part *parts; /* owned */
+    size_t jobs_count, parts_count, bytes;
 };
 
 static void round_done(struct round *r) {
-    mem_free(r->items);
-    mem_free(r->places);
-    mem_free(r->lanes);
+    for (size_t i = 0; i < r->jobs_count; i++) {
+        record_slot_done(&r->jobs[i].slot);
+        if (r->jobs[i].packed.ptr) {
+            mem_wipe(r->jobs[i].packed.ptr, r->jobs[i].packed.len);
+        }
+        mem_free(r->jobs[i].packed.ptr);
+    }
+    mem_free(r->jobs);
+    mem_free(r->parts);
 }
 
-/* What each lane holds, by the records; returns how many partitions wait. */
-static size_t count_work(struct coordinator *c) {
-    size_t waiting = 0;
-    for (size_t i = 0; i < c->lanes.count; i++) {
-        c->lanes.views[i].jobs_held = 0;
-        c->lanes.views[i].queued_ns = 0;
+static enum err round_init(struct round *r, struct coordinator *c) {
+    *r = (struct round){.c = c};
+    TRY(mem_new(&r->jobs, PICKS_MAX, sizeof *r->jobs));
+    return mem_new(&r->parts, PICKS_MAX, sizeof *r->parts);
+}
+
+/* False: the round is full. */
+static bool round_add(struct round *r, const struct part_view *part, size_t lane_idx,
+                      struct schedule_cost cost) {
+    size_t j = 0;
+    while (j < r->jobs_count && r->jobs[j].view != part->job) {
+        j++;
     }
-    for (size_t i = 0; i < c->backlog.count; i++) {
-        const struct job_view *job = c->backlog.jobs[i];
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            const struct part_view *part = &job->parts[k];
-            waiting += part->state == JOB_QUEUED;
-            if (part->state == JOB_PLACED || part->state == JOB_RUNNING) {
-                size_t lane_idx = lanes_find(&c->lanes, &part->lane);
-                if (lane_idx != SIZE_MAX) {
-                    struct lane_view *lane = &c->lanes.views[lane_idx];
-                    lane->jobs_held++;
-                    lane->queued_ns +=
-                        part->cost_ns ? part->cost_ns
-                                      : lanes_cost(&c->lanes, lane_idx, &job->key_digest).job_ns;
-                }
-            }
+    if (r->parts_count == PICKS_MAX ||
+        (j == r->jobs_count && j > 0 && r->bytes + part->job->packed_bytes > ROUND_BYTES_MAX)) {
+        return false;
+    }
+    if (j == r->jobs_count) {
+        r->jobs[r->jobs_count++] = (struct round_job){.view = part->job};
+        r->bytes += part->job->packed_bytes;
+    }
+    r->parts[r->parts_count++] = (struct round_part){.job_idx = j,
+                                                     .idx = part->item.partition_idx,
+                                                     .lane_idx = lane_idx,
+                                                     .cost = cost,
+                                                     .request = SIZE_MAX};
+    return true;
+}
+
+/* --- Reading --- */
+
+static void ask_record(struct round *r, struct round_job *job) {
+    struct job_view *view = job->view;
+    struct subject bucket = kv_bucket_name(&r->c->space, "jobs");
+    struct subject key = key_of_job(job_name_of(view));
+    job->request = SIZE_MAX;
+    if (view->packed.len > 0 &&
+        record_unpack(&job->slot.record, bytes_of(view->packed.ptr, view->packed.len)) == OK) {
+        job->slot.revision = view->revision;
+        job->slot.loaded = true;
+        return;
+    }
+    job->request = batch_count(r->c->batch);
+    if (batch_kv_get(r->c->batch, bucket.text, key.text) != OK) {
+        job->view = NULL;
+    }
+}
+
+static void take_record(const struct round *r, struct round_job *job) {
+    const struct batch_answer *a = batch_answer(r->c->batch, job->request);
+    if (a->fault.code != OK || !a->found ||
+        record_unpack(&job->slot.record, a->message.data) != OK) {
+        job->view = NULL;
+        return;
+    }
+    job->slot.revision = a->message.sequence;
+    job->slot.loaded = true;
+    if (job->slot.record.generation != job->view->generation ||
+        job->slot.record.parts_count != job->view->parts_count) {
+        job->view = NULL; /* the watch will tell what happened to it */
+    }
+}
+
+static void read_records(struct round *r) {
+    for (size_t i = 0; i < r->jobs_count; i++) {
+        ask_record(r, &r->jobs[i]);
+    }
+    batch_wait(r->c->batch, 0);
+    for (size_t i = 0; i < r->jobs_count; i++) {
+        if (r->jobs[i].view && r->jobs[i].request != SIZE_MAX) {
+            take_record(r, &r->jobs[i]);
         }
     }
-    return waiting;
+    batch_clear(r->c->batch);
 }
 
-static struct schedule_depth depth_of(const struct coordinator *c) {
-    uint32_t wanted = 1;
-    for (size_t i = 0; i < c->lanes.count; i++) {
-        uint32_t w = c->lanes.views[i].depth_wanted;
-        wanted = w > wanted ? w : wanted;
+/* --- Writing --- */
+
+/* Every partition of the round that is as it was known. */
+static void change_records(struct round *r) {
+    for (size_t i = 0; i < r->parts_count; i++) {
+        struct round_part *part = &r->parts[i];
+        struct round_job *job = &r->jobs[part->job_idx];
+        if (job->view) {
+            const struct part_view *known = &job->view->parts[part->idx];
+            struct record *record = &job->slot.record;
+            part->moved = record->parts[part->idx].epoch == known->epoch &&
+                          record_place(record, part->idx, &r->c->lanes.views[part->lane_idx].ref,
+                                       now_unix_ms()) == RECORD_MOVED;
+        }
     }
-    return (struct schedule_depth){wanted, WORK_LEAST_NS, LANE_DEPTH_MAX};
+}
+
+static bool has_moved(const struct round *r, size_t job_idx) {
+    for (size_t i = 0; i < r->parts_count; i++) {
+        if (r->parts[i].job_idx == job_idx && r->parts[i].moved) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask_write(struct round *r, struct round_job *job) {
+    struct subject bucket = kv_bucket_name(&r->c->space, "jobs");
+    struct subject key = key_of_job(job_name_of(job->view));
+    job->request = batch_count(r->c->batch);
+    if (record_pack(&job->packed, &job->slot.record) != OK ||
+        batch_kv_write(r->c->batch, bucket.text, key.text,
+                       bytes_of(job->packed.ptr, job->packed.len), job->slot.revision) != OK) {
+        job->view = NULL;
+    }
+}
+
+/* A job whose write was lost to somebody else, or whose fate is unknown, drops out: the watch tells. */
+static void take_write(struct round *r, struct round_job *job) {
+    const struct batch_answer *a = batch_answer(r->c->batch, job->request);
+    if (a->fault.code != OK || a->ack.outcome == PUBLISH_CONFLICT) {
+        job->view = NULL;
+        return;
+    }
+    job->slot.revision = a->ack.sequence;
+    struct job_view *view = job->view;
+    if (backlog_put(&job->view, &r->c->backlog, job_name_of(view), &job->slot.record,
+                    bytes_of(job->packed.ptr, job->packed.len), job->slot.revision,
+                    clock_ns()) != OK) {
+        job->view = NULL; /* and is gone from the backlog */
+    }
+}
+
+static void write_records(struct round *r) {
+    change_records(r);
+    for (size_t i = 0; i < r->jobs_count; i++) {
+        struct round_job *job = &r->jobs[i];
+        if (job->view && has_moved(r, i)) {
+            ask_write(r, job);
+        } else {
+            job->view = NULL;
+        }
+    }
+    batch_wait(r->c->batch, 0);
+    for (size_t i = 0; i < r->jobs_count; i++) {
+        if (r->jobs[i].view) {
+            take_write(r, &r->jobs[i]);
+        }
+    }
+    batch_clear(r->c->batch);
+}
+
+/* --- Publishing --- */
+
+static void ask_publish(struct round *r, struct round_part *part) {
+    struct round_job *job = &r->jobs[part->job_idx];
+    const struct record *record = &job->slot.record;
+    const struct record_part *at = &record->parts[part->idx];
+    Bellows__V1__Assignment m = BELLOWS__V1__ASSIGNMENT__INIT;
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    m.version = WIRE_VERSION;
+    m.job = (ProtobufCBinaryData){record->job.len, record->job.ptr};
+    m.generation = record->generation;
+    m.epoch = at->epoch;
+    m.partition_index = part->idx;
+    m.attempt = at->tries_count + 1;
+    m.budget_ns = job->view->parts[part->idx].cost_ns;
+    struct subject id =
+        message_id_of_assignment(job_name_of(job->view), record->generation, at->epoch, part->idx);
+    struct subject lane = subject_lane(&r->c->space, lane_name_of(&at->lane));
+    struct publish_options options = {.message_id = id.text};
+    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "assignment") == OK) {
+        part->request = batch_count(r->c->batch);
+        if (batch_publish(r->c->batch, lane.text, bytes_of(packed.ptr, packed.len), &options) !=
+            OK) {
+            part->request = SIZE_MAX;
+        }
+    }
+}
+
+static void note_placed(struct coordinator *c, struct part_view *part) {
+    struct job_place at = place_of(c, job_name_of(part->job));
+    struct job_event event = {.generation = part->job->generation,
+                              .epoch = part->epoch,
+                              .state = JOB_PLACED,
+                              .lane = lane_name_of(&part->lane),
+                              .partition_index = part->item.partition_idx};
+    job_event_send(&at, &event);
+    atomic_fetch_add(&c->placed, 1);
+}
+
+static void take_publish(struct round *r, const struct round_part *part) {
+    struct part_view *view = &r->jobs[part->job_idx].view->parts[part->idx];
+    const struct batch_answer *a =
+        part->request == SIZE_MAX ? NULL : batch_answer(r->c->batch, part->request);
+    if (a && a->fault.code == OK) {
+        view->sent = true;
+        note_placed(r->c, view);
+        return;
+    }
+    if (a && err_class(a->fault.code) == CLASS_BUSY) { /* the lane's stream is full */
+        size_t lane_idx = lanes_find(&r->c->lanes, &view->lane);
+        if (lane_idx != SIZE_MAX) {
+            r->c->lanes.views[lane_idx].open = false; /* until its next heartbeat */
+        }
+        view->loss = PART_LEFT_BEHIND;
+    }
+    backlog_note_due(&r->c->backlog, view->job); /* sent again, or taken back, at the next tick */
+}
+
+static void publish_parts(struct round *r) {
+    for (size_t i = 0; i < r->parts_count; i++) {
+        if (r->parts[i].moved && r->jobs[r->parts[i].job_idx].view) {
+            ask_publish(r, &r->parts[i]);
+        }
+    }
+    batch_wait(r->c->batch, 0);
+    for (size_t i = 0; i < r->parts_count; i++) {
+        if (r->parts[i].moved && r->jobs[r->parts[i].job_idx].view) {
+            take_publish(r, &r->parts[i]);
+        }
+    }
+    batch_clear(r->c->batch);
+}
+
+/* --- Accounting --- */
+
+/* What was placed is work of its lane and of its tenant, at the cost that it was chosen for. */
+static void account(struct round *r) {
+    struct backlog *b = &r->c->backlog;
+    for (size_t i = 0; i < r->parts_count; i++) {
+        const struct round_part *part = &r->parts[i];
+        const struct round_job *job = &r->jobs[part->job_idx];
+        if (!part->moved || !job->view) {
+            continue;
+        }
+        uint64_t cost_ns = part->cost.job_ns + part->cost.load_ns;
+        bool waiting[SCHEDULE_PRIORITIES];
+        for (int p = 0; p < SCHEDULE_PRIORITIES; p++) {
+            waiting[p] = b->waiting_by_priority[p] > 0;
+        }
+        backlog_set_cost(b, &job->view->parts[part->idx], cost_ns, part->cost.load_ns > 0);
+        schedule_account(&r->c->shares, waiting, job->view->priority, cost_ns);
+        b->served_ns[job->view->tenant_idx] += cost_ns;
+    }
+}
+
+/* --- Choosing --- */
+
+static struct schedule_cost cost_of(void *ctx, uint32_t key_idx, size_t lane_idx) {
+    const struct coordinator *c = ctx;
+    return lanes_cost(&c->lanes, lane_idx, key_idx, c->round_ns);
 }
 
 static bool was_refused_by(const struct part_view *part, const struct lane_ref *lane) {
@@ -188,8 +323,13 @@ static bool was_refused_by(const struct part_view *part, const struct lane_ref *
     return false;
 }
 
-/* Is there an open lane that has not given it back yet? Then those that have are not asked again. */
-static bool has_untried_lane(const struct coordinator *c, const struct part_view *part) {
+/* Lanes that gave it back are not asked again while there is an open one that did not. */
+static bool refuses(void *ctx, const struct schedule_item *item, size_t lane_idx) {
+    const struct coordinator *c = ctx;
+    const struct part_view *part = (const struct part_view *)item;
+    if (!was_refused_by(part, &c->lanes.views[lane_idx].ref)) {
+        return false;
+    }
     for (size_t i = 0; i < c->lanes.count; i++) {
         if (c->lanes.views[i].open && !was_refused_by(part, &c->lanes.views[i].ref)) {
             return true;
@@ -198,154 +338,136 @@ static bool has_untried_lane(const struct coordinator *c, const struct part_view
     return false;
 }
 
-static uint64_t item_cost(void *ctx, size_t item_idx, size_t lane_idx) {
-    const struct round *r = ctx;
-    const struct job_view *job = r->places[item_idx].job;
-    const struct part_view *part = &job->parts[r->places[item_idx].idx];
-    const struct lane_view *lane = &r->c->lanes.views[lane_idx];
-    if (part->refused_count > 0 && was_refused_by(part, &lane->ref) &&
-        has_untried_lane(r->c, part)) {
-        return SCHEDULE_NEVER;
-    }
-    struct lane_cost cost = lanes_cost(&r->c->lanes, lane_idx, &job->key_digest);
-    return cost.job_ns + cost.load_ns;
-}
-
-static enum err round_init(struct round *r, struct coordinator *c, size_t waiting) {
-    *r = (struct round){.c = c};
-    TRY(mem_new(&r->items, waiting, sizeof *r->items));
-    TRY(mem_new(&r->places, waiting, sizeof *r->places));
-    TRY(mem_new(&r->lanes, c->lanes.count, sizeof *r->lanes));
-    uint64_t now_ns = clock_ns();
-    for (size_t i = 0; i < c->backlog.count; i++) {
-        struct job_view *job = c->backlog.jobs[i];
-        uint64_t urgent_ns = job->deadline_ns > URGENT_BEFORE_NS
-                                 ? job->deadline_ns - URGENT_BEFORE_NS
-                                 : job->deadline_ns;
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            if (job->parts[k].state != JOB_QUEUED || job->used_up ||
-                backlog_is_expired(job, now_ns)) {
-                continue;
-            }
-            r->places[r->items_count] = (struct part_at){job, k};
-            r->items[r->items_count++] =
-                (struct schedule_item){.order = job->order,
-                                       .urgent_ns = urgent_ns,
-                                       .not_before_ns = job->parts[k].not_before_ns,
-                                       .partition_idx = k,
-                                       .tenant_idx = job->tenant_idx,
-                                       .priority = job->priority};
-        }
-    }
+/* *room: some lane would take one more. */
+static void look_at_lanes(struct coordinator *c, struct schedule_view *view, bool *room) {
     for (size_t i = 0; i < c->lanes.count; i++) {
         const struct lane_view *v = &c->lanes.views[i];
-        r->lanes[i] = (struct schedule_lane){v->queued_ns, v->jobs_held, v->open};
+        const struct part_view *movable =
+            v->jobs_held > 1 ? backlog_lane_movable(&c->backlog, i) : NULL;
+        c->lane_states[i] =
+            (struct schedule_lane){.queued_ns = backlog_lane_left_ns(&c->backlog, i, c->round_ns),
+                                   .jobs_held = v->jobs_held,
+                                   .jobs_least = v->depth_wanted,
+                                   .open = v->open,
+                                   .last = movable ? &movable->item : NULL};
+        *room |= schedule_has_room(&c->lane_states[i], &view->depth);
     }
-    return OK;
 }
 
-static enum err run_round(struct coordinator *c, size_t waiting) {
-    AUTO(round_done) struct round r = {0};
-    struct schedule_pick picks[PICKS_MAX];
-    size_t picks_count = 0;
-    TRY(round_init(&r, c, waiting));
-    struct schedule_view view = {
-        .items = r.items,
-        .items_count = r.items_count,
-        .lanes = r.lanes,
+static struct schedule_view view_of(struct coordinator *c) {
+    return (struct schedule_view){
+        .urgent = &c->backlog.urgent,
+        .lines = (const struct schedule_line *const *)c->backlog.lines,
+        .lines_count = c->backlog.lines_count,
+        .lanes = c->lane_states,
         .lanes_count = c->lanes.count,
         .tenants_served_ns = c->backlog.served_ns,
         .tenants_count = c->backlog.tenants_count,
-        .depth = depth_of(c),
-        .turn = c->turn,
-        .now_ns = clock_ns(),
-        .cost = item_cost,
-        .cost_ctx = &r,
+        .keys_count = c->estimates.keys_count,
+        .shares = c->shares,
+        .depth = {WORK_LEAST_NS, LANE_DEPTH_MAX},
+        .cost = cost_of,
+        .refuses = refuses,
+        .ctx = c,
     };
-    TRY(schedule_round(picks, &picks_count, PICKS_MAX, &view));
+}
+
+static enum err run_round(struct coordinator *c, const struct schedule_view *view) {
+    AUTO(round_done) struct round r = {0};
+    struct schedule_pick picks[PICKS_MAX];
+    size_t picks_count = 0;
+    TRY(schedule_round(picks, &picks_count, PICKS_MAX, view));
+    TRY(round_init(&r, c));
+    bool full = picks_count == PICKS_MAX;
     for (size_t i = 0; i < picks_count; i++) {
-        const struct part_at *at = &r.places[picks[i].item_idx];
-        TRY(place(c, at->job, at->idx, picks[i].lane_idx, picks[i].cost_ns));
+        const struct part_view *part = (const struct part_view *)picks[i].item;
+        struct schedule_cost cost = {picks[i].cost_ns - picks[i].load_ns, picks[i].load_ns};
+        if (!round_add(&r, part, picks[i].lane_idx, cost)) {
+            full = true;
+            break;
+        }
     }
-    c->placing_due = picks_count == PICKS_MAX; /* there may be more */
+    if (picks_count > 0) {
+        read_records(&r);
+        write_records(&r);
+        account(&r);
+        publish_parts(&r);
+    }
+    c->placing_due |= full; /* there may be more */
+    return OK;
+}
+
+static enum err run_rebalance(struct coordinator *c, const struct schedule_view *view) {
+    struct schedule_move moves[PICKS_MAX];
+    size_t moves_count = 0;
+    TRY(schedule_rebalance(moves, &moves_count, PICKS_MAX, view, GAIN_LEAST_NS));
+    for (size_t i = 0; i < moves_count; i++) {
+        struct part_view *part = (struct part_view *)(uintptr_t)moves[i].item;
+        part->loss = PART_LEFT_BEHIND;
+        backlog_note_due(&c->backlog, part->job);
+    }
+    if (moves_count > 0) {
+        log_info("placing.rebalanced", "parts=%zu", moves_count);
+        take_back_lost(c);
+    }
     return OK;
 }
 
 void place_round(struct coordinator *c) {
-    c->placing_due = false;
-    size_t waiting = count_work(c);
     bool room = false;
-    struct schedule_depth depth = depth_of(c);
-    for (size_t i = 0; i < c->lanes.count; i++) {
-        const struct lane_view *v = &c->lanes.views[i];
-        struct schedule_lane lane = {v->queued_ns, v->jobs_held, v->open};
-        room |= schedule_has_room(&lane, &depth);
+    c->placing_due = false;
+    c->round_ns = clock_ns();
+    backlog_advance(&c->backlog, c->round_ns);
+    struct schedule_view view = view_of(c);
+    look_at_lanes(c, &view, &room);
+    bool waits = c->backlog.lines_count > 0 || c->backlog.urgent.count > 0;
+    enum err code = OK;
+    if (room && waits) {
+        code = run_round(c, &view);
+    } else if (room) {
+        code = run_rebalance(c, &view);
     }
-    if (waiting > 0 && room) {
-        enum err code = run_round(c, waiting);
-        if (code != OK) {
-            char quoted[ERR_DETAIL_BYTES + 64];
-            log_warn("placing.interrupted", "error=%s detail=%s", err_name(code),
-                     log_quote(quoted, sizeof quoted, err_detail()));
+    if (code != OK) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_warn("placing.interrupted", "error=%s detail=%s", err_name(code),
+                 log_quote(quoted, sizeof quoted, err_detail()));
+    }
+}
+
+/* --- Sending again --- */
+
+static bool is_unsent(const struct part_view *part) {
+    return part->state == JOB_PLACED && !part->sent && part->loss == PART_NOT_LOST;
+}
+
+/* What the records say now, for a job that is looked at again: only then is it known that the assignment may be sent. */
+static void keep_unmoved(struct round *r) {
+    for (size_t i = 0; i < r->parts_count; i++) {
+        struct round_part *part = &r->parts[i];
+        const struct round_job *job = &r->jobs[part->job_idx];
+        if (job->view) {
+            const struct record_part *at = &job->slot.record.parts[part->idx];
+            part->moved = at->state == JOB_PLACED && at->epoch == job->view->parts[part->idx].epoch;
         }
     }
 }
 
 void place_again(struct coordinator *c) {
-    for (size_t i = 0; i < c->backlog.count; i++) {
-        struct job_view *job = c->backlog.jobs[i];
-        struct job_place at = place_of(c, job_name_of(job));
-        AUTO(record_slot_done) struct record_slot slot = {0};
-        bool found = false;
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            if (job->parts[k].state != JOB_PLACED ||
-                (!slot.loaded && record_load(&slot, &found, &at) != OK) || !slot.loaded ||
-                slot.record.generation != job->generation ||
-                slot.record.parts[k].state != JOB_PLACED) {
-                continue;
-            }
-            IGNORE(publish(c, &at, &slot.record, k));
-        }
-    }
-}
-
-/* --- Taking back --- */
-
-/* A lane that says it holds nothing, again and again, has lost what was placed there long before. */
-static bool was_lost_on_the_way(const struct coordinator *c, const struct part_view *part,
-                                const struct lane_view *lane, uint64_t now_ns) {
-    return lane->alive && lane->empty_since_ns && now_ns - lane->empty_since_ns > SETTLED_NS &&
-           now_ns - part->known_ns > SETTLED_NS && now_ns - c->led_since_ns > SETTLED_NS;
-}
-
-static void judge_part(struct coordinator *c, struct job_view *job, uint32_t idx, uint64_t now_ns) {
-    struct part_view *part = &job->parts[idx];
-    if (part->state != JOB_PLACED && part->state != JOB_RUNNING) {
+    AUTO(round_done) struct round r = {0};
+    if (!c->backlog.due || round_init(&r, c) != OK) {
         return;
     }
-    size_t lane_idx = lanes_find(&c->lanes, &part->lane);
-    const struct lane_view *lane = lane_idx == SIZE_MAX ? NULL : &c->lanes.views[lane_idx];
-    bool heard = lane && lane->session[0];
-    uint64_t since_ns = part->known_ns > c->led_since_ns ? part->known_ns : c->led_since_ns;
-    if (part->loss == PART_LOST) {
-        take_back(c, job, idx, true, "the lane's process died");
-    } else if (part->loss == PART_LEFT_BEHIND) {
-        take_back(c, job, idx, false, "the lane goes away");
-    } else if (heard && !lane->alive) {
-        take_back(c, job, idx, true, "the lane is silent");
-    } else if (!heard && now_ns - since_ns > c->config.silence_ns) {
-        take_back(c, job, idx, true, "the lane was never heard of");
-    } else if (heard && was_lost_on_the_way(c, part, lane, now_ns)) {
-        take_back(c, job, idx, false, "the lane does not hold it");
-    }
-}
-
-void place_take_back(struct coordinator *c) {
-    uint64_t now_ns = clock_ns();
-    for (size_t i = 0; i < c->backlog.count; i++) {
-        struct job_view *job = c->backlog.jobs[i];
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            judge_part(c, job, k, now_ns);
+    bool room = true;
+    for (struct job_view *job = c->backlog.due; job && room; job = job->due_next) {
+        for (uint32_t k = 0; k < job->parts_count && room; k++) {
+            if (is_unsent(&job->parts[k])) {
+                room = round_add(&r, &job->parts[k], 0, (struct schedule_cost){0});
+            }
         }
+    }
+    if (r.parts_count > 0) {
+        read_records(&r);
+        keep_unmoved(&r);
+        publish_parts(&r);
     }
 }

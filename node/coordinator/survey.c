@@ -18,18 +18,22 @@ struct pass {
     uint64_t cost_ns[SURVEY_QUEUES_MAX];
 };
 
-static uint64_t cost_of(const struct pass *p, const struct sha256 *key) {
-    return p->cost_lane == SIZE_MAX ? 0 : lanes_cost(p->lanes, p->cost_lane, key).job_ns;
+static uint64_t cost_of(const struct pass *p, uint32_t key_idx) {
+    if (p->cost_lane == SIZE_MAX) {
+        return 0;
+    }
+    const struct lane_view *lane = &p->lanes->views[p->cost_lane];
+    return estimates_job_ns(p->lanes->estimates, key_idx, lane->device_idx);
 }
 
 /* SIZE_MAX: no room for another one. */
 static size_t queue_of(struct pass *p, const struct job_view *job) {
+    const struct sha256 *digest = &p->lanes->estimates->keys[job->key_idx].digest;
     size_t slot =
-        (load_u64le(job->key_digest.b) ^ job->priority * UINT64_C(0x9e3779b9)) % INDEX_SLOTS;
+        (job->key_idx * SCHEDULE_PRIORITIES + job->priority) * UINT64_C(0x9e3779b9) % INDEX_SLOTS;
     for (; p->index[slot]; slot = (slot + 1) % INDEX_SLOTS) {
         const struct survey_queue *q = &p->out->queues[p->index[slot] - 1];
-        if (q->priority == job->priority &&
-            !memcmp(&q->key_digest, &job->key_digest, sizeof q->key_digest)) {
+        if (q->priority == job->priority && !memcmp(&q->key_digest, digest, sizeof *digest)) {
             return p->index[slot] - 1u;
         }
     }
@@ -38,9 +42,8 @@ static size_t queue_of(struct pass *p, const struct job_view *job) {
     }
     size_t idx = p->out->queues_count++;
     p->index[slot] = (uint16_t)(idx + 1);
-    p->out->queues[idx] =
-        (struct survey_queue){.key_digest = job->key_digest, .priority = job->priority};
-    p->cost_ns[idx] = cost_of(p, &job->key_digest);
+    p->out->queues[idx] = (struct survey_queue){.key_digest = *digest, .priority = job->priority};
+    p->cost_ns[idx] = cost_of(p, job->key_idx);
     return idx;
 }
 
@@ -57,7 +60,7 @@ static void count_waiting(struct pass *p, const struct job_view *job, uint32_t w
     out->oldest_ns[job->priority] = most(out->oldest_ns[job->priority], age_ns);
     if (idx == SIZE_MAX) {
         out->queues_dropped++;
-        out->backlog_ns += waiting * cost_of(p, &job->key_digest);
+        out->backlog_ns += waiting * cost_of(p, job->key_idx);
         return;
     }
     struct survey_queue *q = &out->queues[idx];

@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, tell.c and ending.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c and tell.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -10,12 +10,13 @@
 #include "node/coordinator/schedule.h"
 #include "node/job/event.h"
 #include "node/job/result.h"
+#include "node/transport/batch.h"
 #include "proto/fleet.pb-c.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { FEED_THREADS = JOB_PRIORITY_COUNT + 2, EVENTS_MAX = 1024 };
+enum { FEED_THREADS = JOB_PRIORITY_COUNT + 2, EVENTS_MAX = 8192, INTAKE_BATCH = 64 };
 
 enum event_kind {
     EVENT_JOB,       /* message of the jobs stream */
@@ -27,6 +28,7 @@ enum event_kind {
 };
 struct event {
     enum event_kind kind;
+    uint64_t heard_ns;      /* when it came, on clock_ns */
     struct message message; /* owned */
     struct kv_entry entry;  /* owned */
 };
@@ -50,14 +52,21 @@ struct coordinator {
     atomic_bool stopping;
 
     /* While it leads. [coordinator thread] unless said otherwise. */
+    struct estimates estimates;
     struct lanes lanes;
     struct backlog backlog;
+    struct batch *batch;               /* owned; on the control connection */
+    struct schedule_lane *lane_states; /* owned; LANES_MAX of them */
+    struct schedule_shares shares;
+    struct message arrived[INTAKE_BATCH]; /* owned: jobs to be taken in */
+    size_t arrived_count;
     struct janitor *janitor; /* owned */
     struct queue *events;    /* owned; feeds put, the loop takes */
     struct feed feeds[FEED_THREADS];
     struct subscription *heartbeats, *controls; /* owned */
     atomic_bool feeding;                        /* the feeds go on */
-    uint64_t turn, led_since_ns, ticked_ns;
+    uint64_t led_since_ns, ticked_ns, round_ns;
+    uint64_t heard_until_ns; /* every event that came before has been looked at */
     uint64_t disconnects_seen, reconnects_seen, ensured_ns;
     uint64_t tell_again_ns, counted[METRIC_DECISION_COUNT];
     bool caught_up;
@@ -81,14 +90,16 @@ FALLIBLE feed_start(struct coordinator *c);
 void feed_stop(struct coordinator *c);
 
 /* intake.c */
-void intake_take(struct coordinator *c, struct message *m);
+void intake_take(struct coordinator *c, struct message *messages, size_t count);
 
 /* place.c */
 void place_round(struct coordinator *c);
-/* Sends again what was placed and perhaps never sent: after a take-over. */
+/* Sends again what is placed and not known to be sent: after a take-over, or a server that did not answer. */
 void place_again(struct coordinator *c);
-/* Takes back every partition marked as lost. */
-void place_take_back(struct coordinator *c);
+
+/* take.c: partitions come back, all that ought to, or those of one lane. */
+void take_back_lost(struct coordinator *c);
+void take_back_from_lane(struct coordinator *c, size_t lane_idx);
 
 /* ending.c: each stores the result, moves the record, tells whoever should know, and forgets the job. */
 FALLIBLE ending_stop(struct coordinator *c, struct job_name name, enum err code, const char *why,
@@ -96,5 +107,5 @@ FALLIBLE ending_stop(struct coordinator *c, struct job_name name, enum err code,
 FALLIBLE ending_join(struct coordinator *c, struct job_view *job);
 FALLIBLE ending_dead(struct coordinator *c, struct job_view *job);
 /* It has ended by somebody else's hand. */
-void ending_forget(struct coordinator *c, struct job_view *job);
+void ending_forget(struct coordinator *c, struct job_view *job, bool proved);
 void ending_sweep(struct coordinator *c);

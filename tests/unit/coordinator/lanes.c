@@ -8,6 +8,7 @@
 #include "proto/unpack.h"
 #include "tests/check/check.h"
 
+#define MS      UINT64_C(1000000)
 #define READY   BELLOWS__V1__LANE_STATE__LANE_READY
 #define DRAINS  BELLOWS__V1__LANE_STATE__LANE_DRAINING
 #define STOPPED BELLOWS__V1__LANE_STATE__LANE_STOPPED
@@ -33,7 +34,9 @@ static enum lane_news hear(struct lanes *l, const char *session, Bellows__V1__La
 
 static void claim_life(void) {
     struct lanes l;
-    CHECK_OK(lanes_init(&l));
+    struct estimates e;
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
     CHECK_EQ(LANE_NEWS_CAME, hear(&l, "one", READY, 0, 10));
     CHECK_EQ(LANE_NEWS_NONE, hear(&l, "one", READY, 1, 20));
     CHECK(l.views[0].open && l.views[0].alive);
@@ -52,11 +55,14 @@ static void claim_life(void) {
     CHECK(l.views[0].open);
     CHECK_EQ(LANE_NEWS_DIED, hear(&l, "two", FENCED, 0, 80));
     lanes_done(&l);
+    estimates_done(&e);
 }
 
 static void claim_silence(void) {
     struct lanes l;
-    CHECK_OK(lanes_init(&l));
+    struct estimates e;
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
     hear(&l, "one", READY, 0, 1000);
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 1000, 500));
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 1500, 500));
@@ -67,11 +73,14 @@ static void claim_silence(void) {
     lanes_excuse(&l, 9000);
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 9400, 500));
     lanes_done(&l);
+    estimates_done(&e);
 }
 
 static void claim_empty_since(void) {
     struct lanes l;
-    CHECK_OK(lanes_init(&l));
+    struct estimates e;
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
     hear(&l, "one", READY, 0, 10);
     hear(&l, "one", READY, 0, 20);
     CHECK_EQ(10, l.views[0].empty_since_ns);
@@ -80,10 +89,11 @@ static void claim_empty_since(void) {
     hear(&l, "one", READY, 0, 40);
     CHECK_EQ(40, l.views[0].empty_since_ns);
     lanes_done(&l);
+    estimates_done(&e);
 }
 
-static void tell(struct lanes *l, const char *node, struct sha256 *key, uint64_t prove_ns,
-                 uint64_t load_ns, bool resident, bool cached) {
+static void tell(struct lanes *l, const char *node, const char *device, struct sha256 *key,
+                 uint64_t prove_ns, uint64_t load_ns, bool resident, bool cached) {
     Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
     Bellows__V1__KeySpeed speed = BELLOWS__V1__KEY_SPEED__INIT, *speeds[] = {&speed};
     ProtobufCBinaryData digest = {SHA256_BYTES, key->b};
@@ -91,6 +101,7 @@ static void tell(struct lanes *l, const char *node, struct sha256 *key, uint64_t
     size_t idx;
     m.version = WIRE_VERSION;
     m.node = (char *)(uintptr_t)node;
+    m.device = (char *)(uintptr_t)device;
     m.depth_max = 7;
     speed.key_digest = digest;
     speed.prove_ns = prove_ns;
@@ -106,35 +117,125 @@ static void tell(struct lanes *l, const char *node, struct sha256 *key, uint64_t
     mem_free(packed.ptr);
 }
 
+static struct schedule_cost cost(struct lanes *l, size_t lane_idx, const struct sha256 *key) {
+    uint32_t key_idx;
+    CHECK_OK(estimates_key(&key_idx, l->estimates, key));
+    return lanes_cost(l, lane_idx, key_idx, 1);
+}
+
 static void claim_costs(void) {
     struct lanes l;
-    struct sha256 key = {{1}}, other = {{2}};
-    CHECK_OK(lanes_init(&l));
-    tell(&l, "a", &key, 100, 5000, true, true);
-    tell(&l, "b", &other, 1, 1, true, true);
+    struct estimates e;
+    struct sha256 key = {{1}}, other = {{2}}, unknown = {{9}};
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
+    tell(&l, "a", "fast", &key, 100 * MS, 5000 * MS, true, true);
+    tell(&l, "b", "slow", &other, MS, MS, true, true);
     CHECK_EQ(7, l.views[0].depth_wanted);
     CHECK(!l.views[0].alive); /* an entry is no sign of life */
-    CHECK_EQ(100, lanes_cost(&l, 0, &key).job_ns);
-    CHECK_EQ(0, lanes_cost(&l, 0, &key).load_ns);
-    CHECK_EQ(100, lanes_cost(&l, 1, &key).job_ns); /* learnt from the other lane */
-    CHECK(lanes_cost(&l, 1, &key).load_ns > 5000); /* and to be fetched first */
-    tell(&l, "b", &key, 300, 0, false, true);
-    CHECK_EQ(300, lanes_cost(&l, 1, &key).job_ns);
-    CHECK_EQ(5000, lanes_cost(&l, 1, &key).load_ns);
-    struct sha256 unknown = {{9}};
-    CHECK(lanes_cost(&l, 0, &unknown).job_ns > 0 && lanes_cost(&l, 0, &unknown).load_ns > 0);
+    CHECK_EQ(100 * MS, cost(&l, 0, &key).job_ns);
+    CHECK_EQ(0, cost(&l, 0, &key).load_ns);
+    CHECK_EQ(100 * MS, cost(&l, 1, &key).job_ns); /* learnt from the other kind of device */
+    CHECK(cost(&l, 1, &key).load_ns > 5000 * MS); /* and to be fetched first */
+    tell(&l, "b", "slow", &key, 300 * MS, 0, false, true);
+    CHECK_EQ(300 * MS, cost(&l, 1, &key).job_ns);
+    CHECK_EQ(5000 * MS, cost(&l, 1, &key).load_ns);
+    tell(&l, "c", "slow", &other, MS, MS, true, true);
+    CHECK_EQ(300 * MS, cost(&l, 2, &key).job_ns); /* of its kind */
+    CHECK(cost(&l, 0, &unknown).job_ns > 0 && cost(&l, 0, &unknown).load_ns > 0);
     lanes_done(&l);
+    estimates_done(&e);
+}
+
+static void claim_placed_keys_are_loaded_once(void) {
+    struct lanes l;
+    struct estimates e;
+    struct sha256 key = {{1}};
+    uint32_t key_idx;
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
+    CHECK_OK(estimates_key(&key_idx, &e, &key));
+    tell(&l, "a", "cpu", &(struct sha256){{2}}, MS, MS, true, true);
+    CHECK(cost(&l, 0, &key).load_ns > 0);
+    lanes_hold_key(&l, 0, key_idx);
+    CHECK_EQ(0, cost(&l, 0, &key).load_ns); /* it will be there */
+    tell(&l, "a", "cpu", &(struct sha256){{2}}, MS, MS, true, true);
+    CHECK_EQ(0, cost(&l, 0, &key).load_ns); /* an entry from before changes nothing */
+    lanes_release_key(&l, 0, key_idx, false);
+    CHECK(cost(&l, 0, &key).load_ns > 0); /* taken back: it never came */
+    lanes_hold_key(&l, 0, key_idx);
+    lanes_release_key(&l, 0, key_idx, true);
+    CHECK_EQ(0, cost(&l, 0, &key).load_ns);
+    tell(&l, "a", "cpu", &(struct sha256){{2}}, MS, MS, true, true);
+    CHECK(cost(&l, 0, &key).load_ns > 0); /* pushed out, says the lane */
+    lanes_done(&l);
+    estimates_done(&e);
+}
+
+static void claim_many_lanes(void) {
+    struct lanes l;
+    struct estimates e;
+    struct lane_ref ref = {.node = "w"};
+    size_t idx;
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
+    for (ref.gpu = 0; ref.gpu < LANES_MAX; ref.gpu++) {
+        CHECK_OK(lanes_add(&idx, &l, &ref));
+        l.views[idx].seen_ns = 1000 + ref.gpu;
+        l.views[idx].alive = ref.gpu != 7;
+    }
+    for (ref.gpu = 0; ref.gpu < LANES_MAX; ref.gpu++) {
+        CHECK_EQ(ref.gpu, lanes_find(&l, &ref));
+    }
+    CHECK_OK(lanes_add(&idx, &l, &ref)); /* one more: the dead one makes room */
+    CHECK_EQ(7, idx);
+    CHECK_EQ(7, lanes_find(&l, &ref));
+    CHECK_EQ(SIZE_MAX, lanes_find(&l, &(struct lane_ref){"w", 7}));
+    l.views[idx].alive = true;
+    ref.gpu++;
+    CHECK_ERR(E_LIMIT, lanes_add(&idx, &l, &ref));
+    lanes_done(&l);
+    estimates_done(&e);
+}
+
+static void claim_many_keys(void) {
+    struct estimates e;
+    uint32_t idx, first;
+    struct sha256 key = {{0}};
+    CHECK_OK(estimates_init(&e));
+    for (uint32_t i = 0; i < KEYS_KNOWN_MAX; i++) {
+        memcpy(key.b, &i, sizeof i);
+        CHECK_OK(estimates_key(&idx, &e, &key));
+        CHECK_EQ(i, idx);
+        estimates_key_ref(&e, idx);
+    }
+    uint32_t more = KEYS_KNOWN_MAX;
+    memcpy(key.b, &more, sizeof more);
+    CHECK_ERR(E_LIMIT, estimates_key(&idx, &e, &key));
+    estimates_learn_job(&e, 5, 0, 77 * MS);
+    estimates_key_unref(&e, 5);
+    CHECK_OK(estimates_key(&idx, &e, &key)); /* who has no users makes room, and leaves nothing */
+    CHECK_EQ(5, idx);
+    CHECK(estimates_job_ns(&e, 5, 0) != 77 * MS);
+    first = 0;
+    memcpy(key.b, &first, sizeof first);
+    CHECK_OK(estimates_key(&idx, &e, &key));
+    CHECK_EQ(0, idx);
+    estimates_done(&e);
 }
 
 static void claim_unreadable(void) {
     struct lanes l;
+    struct estimates e;
     enum lane_news news = LANE_NEWS_DIED;
     size_t idx = 5;
-    CHECK_OK(lanes_init(&l));
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
     CHECK_ERR(E_FORMAT, lanes_hear(&news, &idx, &l, bytes_of("\xff\xff", 2), 1));
     CHECK_ERR(E_FORMAT, lanes_read_info(&idx, &l, bytes_of("\xff\xff", 2), 1));
     CHECK_EQ(0, l.count);
     lanes_done(&l);
+    estimates_done(&e);
 }
 
 int main(int argc, char **argv) {
@@ -143,6 +244,9 @@ int main(int argc, char **argv) {
         {"a silent lane is noticed once, and excused after a disconnection", claim_silence},
         {"how long a lane has been empty", claim_empty_since},
         {"costs are learnt here, elsewhere, or guessed", claim_costs},
+        {"a key that work was placed under is loaded once", claim_placed_keys_are_loaded_once},
+        {"thousands of lanes are found; the dead make room", claim_many_lanes},
+        {"keys without users make room for new ones", claim_many_keys},
         {"unreadable messages change nothing", claim_unreadable},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));

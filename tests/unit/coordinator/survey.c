@@ -9,6 +9,17 @@ static struct job_view jobs[JOBS_MAX], *pointers[JOBS_MAX];
 static struct part_view parts[JOBS_MAX][PARTS_MAX];
 static struct lane_view views[3];
 static struct survey survey;
+static struct estimates estimates;
+
+/* Key i has number i. */
+static void know_keys(uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct sha256 digest = {{(uint8_t)i, (uint8_t)(i >> 8)}};
+        uint32_t idx;
+        CHECK_OK(estimates_key(&idx, &estimates, &digest));
+        CHECK_EQ(i, idx);
+    }
+}
 
 static struct backlog backlog_of(size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -18,12 +29,10 @@ static struct backlog backlog_of(size_t count) {
     return (struct backlog){.jobs = pointers, .count = count};
 }
 
-static struct job_view *set_job(size_t i, uint8_t key, uint8_t priority, uint64_t arrived_ns,
+static struct job_view *set_job(size_t i, uint32_t key, uint8_t priority, uint64_t arrived_ns,
                                 uint32_t parts_count, enum job_state state) {
-    jobs[i] = (struct job_view){.key_digest = {{key}},
-                                .priority = priority,
-                                .arrived_ns = arrived_ns,
-                                .parts_count = parts_count};
+    jobs[i] = (struct job_view){
+        .key_idx = key, .priority = priority, .arrived_ns = arrived_ns, .parts_count = parts_count};
     for (uint32_t k = 0; k < parts_count; k++) {
         parts[i][k] = (struct part_view){.state = state};
     }
@@ -33,14 +42,18 @@ static struct job_view *set_job(size_t i, uint8_t key, uint8_t priority, uint64_
 static struct lanes two_lanes(void) {
     memset(views, 0, sizeof views);
     views[0].alive = true; /* draining: knows the key, takes nothing */
-    views[0].keys_count = 1;
-    views[0].keys[0] = (struct lane_key){.digest = {{1}}, .prove_ns = 700};
     for (int i = 1; i <= 2; i++) {
         views[i].alive = views[i].open = true;
-        views[i].keys_count = 1;
-        views[i].keys[0] = (struct lane_key){.digest = {{2}}, .prove_ns = 50};
+        views[i].device_idx = 1;
     }
-    return (struct lanes){views, 3};
+    estimates_done(&estimates);
+    CHECK_OK(estimates_init(&estimates));
+    CHECK_EQ(0, estimates_device(&estimates, "cpu", "old"));
+    CHECK_EQ(1, estimates_device(&estimates, "cpu", "new"));
+    know_keys(JOBS_MAX);
+    estimates_tell(&estimates, 1, 0, 700, 0);
+    estimates_tell(&estimates, 2, 1, 50, 0);
+    return (struct lanes){.views = views, .count = 3, .estimates = &estimates};
 }
 
 static void claim_figures(void) {
@@ -80,7 +93,7 @@ static void claim_figures(void) {
 }
 
 static void claim_nothing(void) {
-    struct lanes lanes = {views, 0};
+    struct lanes lanes = {.views = views, .estimates = &estimates};
     struct backlog backlog = backlog_of(0);
     survey_take(&survey, &backlog, &lanes, 5);
     CHECK_EQ(0, survey.jobs_open);
@@ -95,8 +108,7 @@ static void claim_nothing(void) {
 static void claim_many_queues(void) {
     struct lanes lanes = two_lanes();
     for (size_t i = 0; i < JOBS_MAX; i++) {
-        set_job(i, 0, 1, 0, 1, JOB_QUEUED)->key_digest.b[1] = (uint8_t)i;
-        jobs[i].key_digest.b[2] = (uint8_t)(i >> 8);
+        set_job(i, (uint32_t)i, 1, 0, 1, JOB_QUEUED);
     }
     struct backlog backlog = backlog_of(JOBS_MAX);
     survey_take(&survey, &backlog, &lanes, 1);
@@ -118,8 +130,8 @@ static void claim_random(void) {
         size_t count = rng_below(rng, JOBS_MAX + 1), waiting[JOB_PRIORITY_COUNT][3] = {{0}},
                all = 0;
         for (size_t i = 0; i < count; i++) {
-            uint8_t key = (uint8_t)rng_below(rng, 3),
-                    priority = (uint8_t)rng_below(rng, JOB_PRIORITY_COUNT);
+            uint32_t key = (uint32_t)rng_below(rng, 3);
+            uint8_t priority = (uint8_t)rng_below(rng, JOB_PRIORITY_COUNT);
             uint32_t parts_count = 1 + (uint32_t)rng_below(rng, PARTS_MAX);
             set_job(i, key, priority, rng_below(rng, 1000), parts_count, JOB_QUEUED);
             for (uint32_t k = 0; k < parts_count; k++) {
@@ -151,5 +163,7 @@ int main(int argc, char **argv) {
         {"queues beyond the limit are counted, not listed", claim_many_queues},
         {"every queue holds what a plain count finds", claim_random},
     };
-    return check_main(argc, argv, claims, COUNT_OF(claims));
+    int code = check_main(argc, argv, claims, COUNT_OF(claims));
+    estimates_done(&estimates);
+    return code;
 }
