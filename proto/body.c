@@ -13,12 +13,43 @@
 
 /* --- Writing --- */
 
-FALLIBLE body_layout_of_witness(struct frame_layout *out, uint64_t values_count) {
-    REQUIRE(values_count <= UINT64_MAX / 32, E_RANGE, "%" PRIu64 " values do not fit a body",
-            values_count);
-    struct frame_section section = {
-        .kind = SECTION_WITNESS_RAW, .values_count = values_count, .raw_bytes = 32 * values_count};
-    return frame_layout_init(out, &section, 1, FRAME_RAW_BYTES_MAX, UINT64_MAX);
+static enum section_kind packed_of(enum section_kind raw_kind) {
+    return raw_kind == SECTION_WITNESS_RAW         ? SECTION_WITNESS_PACKED
+           : raw_kind == SECTION_EVALUATIONS_A_RAW ? SECTION_EVALUATIONS_A_PACKED
+                                                   : SECTION_EVALUATIONS_B_PACKED;
+}
+
+FALLIBLE body_vector_open(struct body_vector *out, enum section_kind raw_kind, struct bytes values,
+                          const uint64_t r[4], struct pool *pool) {
+    struct body_vector v = {
+        .section = {.kind = raw_kind, .values_count = values.len / 32, .raw_bytes = values.len},
+        .data = values};
+    AUTO(codec_survey_close) struct codec_survey survey = {0};
+    TRY(codec_survey_open(&survey, values, r, pool));
+    if (survey.pays) {
+        AUTO(mem_free_ptr) uint8_t *packed = NULL;
+        TRY(mem_new_raw(&packed, (size_t)survey.bytes, 1));
+        TRY(codec_encode((struct bytes_mut){packed, (size_t)survey.bytes}, &survey, values, r,
+                         pool));
+        v.section.kind = packed_of(raw_kind);
+        v.section.raw_bytes = survey.bytes;
+        v.data = bytes_of(packed, (size_t)survey.bytes);
+        v.owned = TAKE(packed);
+    }
+    *out = v;
+    return OK;
+}
+
+void body_vector_close(struct body_vector *v) {
+    if (v->owned) {
+        mem_wipe(v->owned, v->data.len);
+    }
+    mem_free(v->owned);
+    *v = (struct body_vector){0};
+}
+
+FALLIBLE body_layout_of_witness(struct frame_layout *out, const struct frame_section *section) {
+    return frame_layout_init(out, section, 1, FRAME_RAW_BYTES_MAX, UINT64_MAX);
 }
 
 FALLIBLE body_write(struct body_summary *out, const struct frame_layout *layout,
@@ -144,10 +175,11 @@ struct body_reader {
 };
 
 FALLIBLE body_reader_new(struct body_reader **out, const Bellows__V1__Body *body,
-                         const struct bytes_mut *dest, size_t dest_count, uint64_t raw_bytes_max) {
+                         const struct bytes_mut *dest, size_t dest_count,
+                         uint64_t memory_bytes_max) {
     AUTO(body_reader_free) struct body_reader *r = NULL;
     TRY(mem_new(&r, 1, sizeof *r));
-    TRY(body_layout(&r->layout, body, raw_bytes_max));
+    TRY(body_layout(&r->layout, body, memory_bytes_max));
     REQUIRE(dest_count == r->layout.sections_count, E_FORMAT,
             "body has %" PRIu32 " sections, %zu expected here", r->layout.sections_count,
             dest_count);
@@ -215,11 +247,11 @@ FALLIBLE body_reader_end(struct body_reader *r) {
 }
 
 FALLIBLE body_read_inline(const Bellows__V1__Body *body, const struct bytes_mut *dest,
-                          size_t dest_count, uint64_t raw_bytes_max) {
+                          size_t dest_count, uint64_t memory_bytes_max) {
     AUTO(body_reader_free) struct body_reader *r = NULL;
     REQUIRE(body->place_case == BELLOWS__V1__BODY__PLACE_INLINE_FRAMES, E_FORMAT,
             "body is not inline");
-    TRY(body_reader_new(&r, body, dest, dest_count, raw_bytes_max));
+    TRY(body_reader_new(&r, body, dest, dest_count, memory_bytes_max));
     TRY(body_reader_add(r, bytes_of(body->inline_frames.data, body->inline_frames.len)));
     return body_reader_end(r);
 }

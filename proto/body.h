@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "node/base/hash.h"
+#include "proto/codec.h"
 #include "proto/job.h"
 
 /* --- Writing --- */
@@ -22,8 +23,19 @@ typedef enum err body_sink(void *ctx, struct bytes frame);
 /* Encodes all sections; sections[i].raw_bytes long at data[i]. Memory: two frames. */
 FALLIBLE body_write(struct body_summary *out, const struct frame_layout *layout,
                     const struct bytes *data, body_sink *sink, void *sink_ctx);
-/* The layout of one witness of values_count scalars, WITNESS_RAW. */
-FALLIBLE body_layout_of_witness(struct frame_layout *out, uint64_t values_count);
+/* A vector of scalars as it travels: packed where that pays, else the values themselves. */
+struct body_vector {
+    struct frame_section section;
+    struct bytes data; /* lent from owned or from the values */
+    uint8_t *owned;
+};
+/* `raw_kind` is one of *_RAW, and stays it unless packing pays; values are lent, plain, below r (4 words, lowest first).
+ * pool may be NULL. */
+FALLIBLE body_vector_open(struct body_vector *out, enum section_kind raw_kind, struct bytes values,
+                          const uint64_t r[4], struct pool *pool);
+void body_vector_close(struct body_vector *v); /* wipes what is owned */
+/* The layout of one witness, its section RAW or PACKED. */
+FALLIBLE body_layout_of_witness(struct frame_layout *out, const struct frame_section *section);
 /* Encodes into one block if it stays within bytes_max, for an inline body: *out is the caller's (mem_free); out->ptr is NULL
  * when it would not fit. */
 FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
@@ -42,13 +54,15 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
 /* --- Reading --- */
 
 struct body_reader; /* opaque */
-/* dest[i] is the final place of section i, exactly its raw_bytes long; lent until body_reader_free. */
+/* dest[i] is the final place of section i, exactly its raw_bytes long; lent until body_reader_free. memory_bytes_max: what was
+ * admitted for all sections and what is unpacked from them. */
 FALLIBLE body_reader_new(struct body_reader **out, const Bellows__V1__Body *body,
-                         const struct bytes_mut *dest, size_t dest_count, uint64_t raw_bytes_max);
+                         const struct bytes_mut *dest, size_t dest_count,
+                         uint64_t memory_bytes_max);
 void body_reader_free(struct body_reader **reader);
 FALLIBLE body_reader_add(struct body_reader *reader,
                          struct bytes chunk); /* chunks in order, any size */
 /* After the last: every frame was there, once, in order; length and SHA-256 are the descriptor's. */
 FALLIBLE body_reader_end(struct body_reader *reader);
 FALLIBLE body_read_inline(const Bellows__V1__Body *body, const struct bytes_mut *dest,
-                          size_t dest_count, uint64_t raw_bytes_max);
+                          size_t dest_count, uint64_t memory_bytes_max);

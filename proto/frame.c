@@ -12,6 +12,7 @@
  * right if xxh64 agrees.
  */
 #include "proto/frame.h"
+#include "proto/codec.h"
 
 #include "node/base/hash.h"
 #include "node/base/mem.h"
@@ -42,22 +43,44 @@ enum {
 
 /* --- Layout --- */
 
+bool section_is_packed(enum section_kind kind) {
+    return kind == SECTION_WITNESS_PACKED || kind == SECTION_EVALUATIONS_A_PACKED ||
+           kind == SECTION_EVALUATIONS_B_PACKED;
+}
+
+uint64_t section_memory_bytes(const struct frame_section *s) {
+    return s->raw_bytes + (section_is_packed(s->kind) ? 32 * s->values_count : 0);
+}
+
+/* A few packed bytes could otherwise announce a vector of any size. */
+static FALLIBLE check_packed(const struct frame_section *s, size_t at) {
+    REQUIRE(s->values_count <= CODEC_VALUES_MAX, E_FORMAT,
+            "section %zu of the body has %" PRIu64 " packed values, at most 2^32 are allowed", at,
+            s->values_count);
+    uint64_t least = codec_bytes_least(s->values_count), most = codec_bytes_most(s->values_count);
+    REQUIRE(s->raw_bytes >= least && s->raw_bytes <= most, E_FORMAT,
+            "section %zu of the body has %" PRIu64 " bytes for %" PRIu64
+            " packed values, want %" PRIu64 " to %" PRIu64,
+            at, s->raw_bytes, s->values_count, least, most);
+    return OK;
+}
+
 static FALLIBLE check_section(const struct frame_section *s, size_t at) {
-    REQUIRE(s->kind >= SECTION_WITNESS_RAW && s->kind <= SECTION_EVALUATIONS_B_RAW, E_FORMAT,
+    REQUIRE(s->kind >= SECTION_WITNESS_RAW && s->kind <= SECTION_EVALUATIONS_B_PACKED, E_FORMAT,
             "section %zu of the body has unknown kind %u", at, (unsigned)s->kind);
     REQUIRE(s->values_count > 0 && s->raw_bytes > 0, E_FORMAT, "section %zu of the body is empty",
             at);
-    if (s->kind != SECTION_WITNESS_PACKED) {
-        REQUIRE(s->raw_bytes / 32 == s->values_count && s->raw_bytes % 32 == 0, E_FORMAT,
-                "section %zu of the body has %" PRIu64 " bytes for %" PRIu64
-                " values, want 32 each",
-                at, s->raw_bytes, s->values_count);
+    if (section_is_packed(s->kind)) {
+        return check_packed(s, at);
     }
+    REQUIRE(s->raw_bytes / 32 == s->values_count && s->raw_bytes % 32 == 0, E_FORMAT,
+            "section %zu of the body has %" PRIu64 " bytes for %" PRIu64 " values, want 32 each",
+            at, s->raw_bytes, s->values_count);
     return OK;
 }
 
 FALLIBLE frame_layout_init(struct frame_layout *out, const struct frame_section *sections,
-                           size_t sections_count, uint32_t frame_bytes, uint64_t raw_bytes_max) {
+                           size_t sections_count, uint32_t frame_bytes, uint64_t memory_bytes_max) {
     REQUIRE(sections_count > 0 && sections_count <= BODY_SECTIONS_MAX, E_FORMAT,
             "body has %zu sections, want 1 to %d", sections_count, BODY_SECTIONS_MAX);
     REQUIRE(frame_bytes >= FRAME_RAW_BYTES_MIN && frame_bytes <= FRAME_RAW_BYTES_MAX, E_FORMAT,
@@ -68,8 +91,10 @@ FALLIBLE frame_layout_init(struct frame_layout *out, const struct frame_section 
     for (size_t i = 0; i < sections_count; i++) {
         TRY(check_section(&sections[i], i));
         uint64_t bytes = sections[i].raw_bytes;
-        REQUIRE(bytes <= raw_bytes_max && l.raw_bytes <= raw_bytes_max - bytes, E_LIMIT,
-                "body is larger than the %" PRIu64 " bytes that are allowed here", raw_bytes_max);
+        uint64_t memory = section_memory_bytes(&sections[i]);
+        REQUIRE(memory <= memory_bytes_max && l.memory_bytes <= memory_bytes_max - memory, E_LIMIT,
+                "body is larger than the %" PRIu64 " bytes that are allowed here",
+                memory_bytes_max);
         uint64_t frames = bytes / frame_bytes + (bytes % frame_bytes != 0);
         REQUIRE(frames <= BODY_FRAMES_MAX - l.frames_count, E_LIMIT,
                 "body has more than %d frames of %" PRIu32 " bytes", BODY_FRAMES_MAX, frame_bytes);
@@ -77,6 +102,7 @@ FALLIBLE frame_layout_init(struct frame_layout *out, const struct frame_section 
         l.first_frame[i] = l.frames_count;
         l.frames_count += (uint32_t)frames;
         l.raw_bytes += bytes;
+        l.memory_bytes += memory;
     }
     *out = l;
     return OK;

@@ -23,7 +23,9 @@ enum section_kind {
     SECTION_WITNESS_RAW = 1,
     SECTION_WITNESS_PACKED = 2,
     SECTION_EVALUATIONS_A_RAW = 3,
-    SECTION_EVALUATIONS_B_RAW = 4
+    SECTION_EVALUATIONS_B_RAW = 4,
+    SECTION_EVALUATIONS_A_PACKED = 5,
+    SECTION_EVALUATIONS_B_PACKED = 6
 };
 enum frame_encoding { FRAME_RAW = 0, FRAME_ZSTD = 1 };
 
@@ -32,6 +34,9 @@ struct frame_section {
     uint64_t values_count;
     uint64_t raw_bytes;
 };
+bool section_is_packed(enum section_kind kind);
+/* What a reader needs to hold a section and the plain scalars in it. */
+uint64_t section_memory_bytes(const struct frame_section *s);
 
 struct frame_layout {
     struct frame_section sections[BODY_SECTIONS_MAX];
@@ -40,10 +45,11 @@ struct frame_layout {
     uint32_t frame_bytes; /* raw bytes of a full frame */
     uint32_t frames_count;
     uint64_t raw_bytes;
+    uint64_t memory_bytes; /* section_memory_bytes of all */
 };
-/* Checks and derives. E_LIMIT when the sections together exceed raw_bytes_max. */
+/* Checks and derives. E_LIMIT when the sections, unpacked ones beside the packed, exceed memory_bytes_max. */
 FALLIBLE frame_layout_init(struct frame_layout *out, const struct frame_section *sections,
-                           size_t sections_count, uint32_t frame_bytes, uint64_t raw_bytes_max);
+                           size_t sections_count, uint32_t frame_bytes, uint64_t memory_bytes_max);
 /* Upper bound of the sequence's length: what a descriptor may claim for wire_bytes. */
 uint64_t frame_layout_wire_bytes_max(const struct frame_layout *layout);
 

@@ -30,7 +30,7 @@ static FALLIBLE check_place(const Bellows__V1__Body *body) {
 }
 
 FALLIBLE body_layout(struct frame_layout *out, const Bellows__V1__Body *body,
-                     uint64_t raw_bytes_max) {
+                     uint64_t memory_bytes_max) {
     struct frame_section sections[BODY_SECTIONS_MAX];
     REQUIRE(body->n_sections > 0 && body->n_sections <= BODY_SECTIONS_MAX, E_FORMAT,
             "body has %zu sections, want 1 to %d", body->n_sections, BODY_SECTIONS_MAX);
@@ -41,7 +41,8 @@ FALLIBLE body_layout(struct frame_layout *out, const Bellows__V1__Body *body,
                                              .raw_bytes = s->raw_bytes};
     }
     struct frame_layout layout;
-    TRY(frame_layout_init(&layout, sections, body->n_sections, body->frame_bytes, raw_bytes_max));
+    TRY(frame_layout_init(&layout, sections, body->n_sections, body->frame_bytes,
+                          memory_bytes_max));
     REQUIRE(layout.raw_bytes == body->raw_bytes, E_FORMAT,
             "sections hold %" PRIu64 " bytes, raw_bytes says %" PRIu64, layout.raw_bytes,
             body->raw_bytes);
@@ -64,10 +65,13 @@ static FALLIBLE check_body(const Bellows__V1__Body *body, const char *tenant,
     struct frame_layout layout;
     REQUIRE(body, E_FORMAT, "it has no body");
     TRY(body_layout(&layout, body, body_bytes_max));
-    REQUIRE(layout.sections_count == 1 && layout.sections[0].kind == SECTION_WITNESS_RAW, E_FORMAT,
+    enum section_kind kind = layout.sections[0].kind;
+    REQUIRE(layout.sections_count == 1 &&
+                (kind == SECTION_WITNESS_RAW || kind == SECTION_WITNESS_PACKED),
+            E_FORMAT,
             "body has %" PRIu32 " sections, the first of kind %u; this version reads one, "
-            "WITNESS_RAW",
-            layout.sections_count, (unsigned)layout.sections[0].kind);
+            "WITNESS_RAW or WITNESS_PACKED",
+            layout.sections_count, (unsigned)kind);
     if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
         /* A tenant's jobs read the tenant's bucket only: "<prefix>-in-<tenant>". */
         const char *bucket = body->object->bucket;

@@ -26,7 +26,7 @@ FALLIBLE job_fingerprint(uint8_t out[32], const job_message *job);
 
 /* A body's layout from its descriptor, all claims cross-checked. */
 FALLIBLE body_layout(struct frame_layout *out, const Bellows__V1__Body *body,
-                     uint64_t raw_bytes_max);
+                     uint64_t memory_bytes_max);
 
 FALLIBLE result_unpack(result_message **out, struct bytes data);
 FALLIBLE result_pack(struct bytes_mut *out, const result_message *result);

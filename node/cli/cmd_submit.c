@@ -153,24 +153,27 @@ static enum err put_object(struct body_summary *summary, struct submission *s, s
     return code;
 }
 
-static enum err write_body(struct submission *s, size_t idx) {
+static enum err write_body(struct submission *s, size_t idx, struct pool *pool) {
     struct part_draft *p = &s->parts[idx];
     struct frame_layout layout;
     struct body_summary summary;
-    struct bytes data = bytes_of(p->witness.values, p->witness.count * SCALAR_BYTES);
+    AUTO(body_vector_close) struct body_vector v = {0};
     struct body_place place = {0};
     p->bucket = bucket_in(&s->client.space, s->client.tenant);
     size_t inline_max =
         s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
-    TRY(body_layout_of_witness(&layout, p->witness.count));
-    TRY(body_write_inline(&summary, &p->frames, &layout, &data, inline_max));
+    TRY(body_vector_open(&v, SECTION_WITNESS_RAW,
+                         bytes_of(p->witness.values, p->witness.count * SCALAR_BYTES),
+                         p->witness.curve->r.w, pool));
+    TRY(body_layout_of_witness(&layout, &v.section));
+    TRY(body_write_inline(&summary, &p->frames, &layout, &v.data, inline_max));
     if (p->frames.ptr) {
         s->inline_left -= p->frames.len;
         place.inline_frames = bytes_of(p->frames.ptr, p->frames.len);
     } else {
         snprintf(p->object_name, sizeof p->object_name, "%s.%" PRIu64 ".%zu", s->job_id,
                  s->generation, idx);
-        TRY(put_object(&summary, s, p, &layout, data));
+        TRY(put_object(&summary, s, p, &layout, v.data));
         place.bucket = p->bucket.text;
         place.name = p->object_name;
         place.nuid = p->object.nuid;
@@ -183,11 +186,13 @@ static enum err write_body(struct submission *s, size_t idx) {
 
 static enum err write_bodies(struct submission *s) {
     struct screen *screen = NULL;
+    AUTO(pool_close) struct pool *pool = NULL;
+    TRY(pool_open(&pool, 0));
     screen_open(&screen, "sending");
     enum err code = OK;
     for (size_t i = 0; i < s->parts_count && code == OK; i++) {
         screen_progress(screen, (double)i / (double)s->parts_count);
-        code = write_body(s, i);
+        code = write_body(s, i, pool);
     }
     screen_close(&screen);
     return code;

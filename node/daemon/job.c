@@ -74,33 +74,41 @@ static const Bellows__V1__Body *body_of(const struct lane_job *job) {
 
 static enum err body_check(struct frame_layout *layout, const struct lane_job *job) {
     TRY(body_layout(layout, body_of(job), BODY_BYTES_MAX));
-    REQUIRE(
-        layout->sections_count == 1 && layout->sections[0].kind == SECTION_WITNESS_RAW, E_FORMAT,
-        "partition %u: this lane proves bodies of one section WITNESS_RAW; found %u sections, the "
-        "first of kind %d",
-        job->index, layout->sections_count, (int)layout->sections[0].kind);
+    enum section_kind kind = layout->sections[0].kind;
+    REQUIRE(layout->sections_count == 1 &&
+                (kind == SECTION_WITNESS_RAW || kind == SECTION_WITNESS_PACKED),
+            E_FORMAT,
+            "partition %u: this lane proves bodies of one section, WITNESS_RAW or WITNESS_PACKED; "
+            "found %u sections, the first of kind %d",
+            job->index, layout->sections_count, (int)kind);
     return OK;
 }
 
 enum err job_body_bytes(uint64_t *out, const struct lane_job *job) {
     struct frame_layout layout;
     TRY(body_check(&layout, job));
-    *out = layout.raw_bytes;
+    *out = layout.memory_bytes;
     return OK;
 }
 
 struct stage {                        /* a body on its way */
     struct object_download *download; /* owned */
     struct body_reader *reader;       /* owned */
-    uint8_t *values;                  /* owned */
-    size_t bytes;
+    uint8_t *section;                 /* owned: as it came */
+    uint8_t *values;                  /* owned: unpacked */
+    size_t section_bytes, values_bytes;
+    uint64_t memory_bytes; /* admitted */
 };
 
 static void stage_done(struct stage *s) {
     object_download_close(&s->download);
     body_reader_free(&s->reader);
+    if (s->section) {
+        mem_wipe(s->section, s->section_bytes);
+    }
+    mem_free(s->section);
     if (s->values) {
-        mem_wipe(s->values, s->bytes);
+        mem_wipe(s->values, s->values_bytes);
     }
     mem_free(s->values);
 }
@@ -111,7 +119,7 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
     struct object_download_options options = {
         .bucket = body->object->bucket, .nuid = body->object->nuid, .bytes = body->wire_bytes};
     uint64_t fetch_ns = 0, decode_ns = 0;
-    TRY(body_reader_new(&s->reader, body, &place, 1, place.len));
+    TRY(body_reader_new(&s->reader, body, &place, 1, s->memory_bytes));
     TRY(object_download_open(&s->download, bulk, &options));
     for (;;) {
         AUTO(message_done) struct message chunk = {0};
@@ -133,11 +141,30 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
     return OK;
 }
 
-static enum err stage_inline(struct lane_job *job, struct bytes_mut place) {
+static enum err stage_inline(const struct stage *s, struct lane_job *job, struct bytes_mut place) {
     const Bellows__V1__Body *body = body_of(job);
     uint64_t start_ns = clock_ns();
-    TRY(body_read_inline(body, &place, 1, place.len));
+    TRY(body_read_inline(body, &place, 1, s->memory_bytes));
     part_report_step(&job->report, "decode", clock_ns() - start_ns, body->raw_bytes);
+    return OK;
+}
+
+/* The plain scalars: what came, or what it unpacks to. */
+static enum err stage_unpack(struct stage *s, struct lane_job *job,
+                             const struct frame_section *section) {
+    if (!section_is_packed(section->kind)) {
+        s->values = s->section;
+        s->values_bytes = s->section_bytes;
+        s->section = NULL;
+        return OK;
+    }
+    uint64_t start_ns = clock_ns();
+    s->values_bytes = (size_t)section->values_count * SCALAR_BYTES;
+    TRY(mem_new_raw(&s->values, s->values_bytes, 1));
+    TRY(codec_decode((struct bytes_mut){s->values, s->values_bytes},
+                     bytes_of(s->section, s->section_bytes), section->values_count,
+                     key_curve(job->key)->r.w, NULL));
+    part_report_step(&job->report, "unpack", clock_ns() - start_ns, s->values_bytes);
     return OK;
 }
 
@@ -153,14 +180,16 @@ enum err job_stage_body(struct lane_job *job, struct transport *bulk) {
             "witness "
             "of this circuit?",
             job->index, (unsigned long long)layout.sections[0].values_count, shape->wires_count);
-    AUTO(stage_done) struct stage s = {.bytes = layout.raw_bytes};
-    TRY(mem_new_raw(&s.values, layout.raw_bytes, 1));
-    struct bytes_mut place = {s.values, layout.raw_bytes};
+    AUTO(stage_done)
+    struct stage s = {.section_bytes = layout.raw_bytes, .memory_bytes = layout.memory_bytes};
+    TRY(mem_new_raw(&s.section, layout.raw_bytes, 1));
+    struct bytes_mut place = {s.section, layout.raw_bytes};
     if (body_of(job)->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
         TRY(stage_object(&s, job, bulk, place));
     } else {
-        TRY(stage_inline(job, place));
+        TRY(stage_inline(&s, job, place));
     }
+    TRY(stage_unpack(&s, job, &layout.sections[0]));
     char name[32];
     snprintf(name, sizeof name, "partition %u", job->index);
     TRY(witness_from_values(&job->witness, key_curve(job->key), s.values,

@@ -95,6 +95,7 @@ CLAIM(job)
 CLAIM(result)
 CLAIM(frames)
 CLAIM(subject)
+CLAIM(packed)
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
@@ -111,6 +112,7 @@ int main(int argc, char **argv) {
         {"replay: results survive their corpus", claim_result},
         {"replay: frame sequences survive their corpus", claim_frames},
         {"replay: subjects survive their corpus", claim_subject},
+        {"replay: packed scalars survive their corpus", claim_packed},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

@@ -1,5 +1,6 @@
 /* What comes over the wire: descriptors, results, frame sequences, subjects. */
 #include "node/base/mem.h"
+#include "node/curve/curve.h"
 #include "proto/body.h"
 #include "tests/fuzz/targets.h"
 
@@ -19,7 +20,7 @@ void fuzz_job(struct bytes input) {
         for (size_t i = 0; i < job->n_partitions; i++) {
             struct frame_layout layout;
             ASSERT(body_layout(&layout, job->partitions[i]->body, 1 << 20) == OK);
-            ASSERT(layout.raw_bytes <= 1 << 20);
+            ASSERT(layout.memory_bytes <= 1 << 20);
         }
         uint8_t print[32];
         ASSERT(job_fingerprint(print, job) == OK);
@@ -67,6 +68,40 @@ void fuzz_frames(struct bytes input) {
     IGNORE(frame_stream_end(&stream));
     frame_stream_done(&stream);
     frame_codec_free(&codec);
+}
+
+/* The values that are announced are those of the head, up to a limit as a descriptor sets one. What is taken packs again
+ * into no more bytes, and unpacks to the same. */
+void fuzz_packed(struct bytes input) {
+    enum { VALUES_MAX = 200000 };
+    const struct curve *c = curve_by_id(CURVE_BN254);
+    uint64_t count = input.len >= PACKED_HEAD_BYTES ? load_u64le(input.ptr + 8) : 1;
+    struct codec_map map;
+    if (codec_open(&map, input, count) != OK) {
+        return;
+    }
+    ASSERT(codec_bytes_least(count) <= input.len && input.len <= codec_bytes_most(count));
+    codec_close(&map);
+    if (count > VALUES_MAX) {
+        return;
+    }
+    struct bytes_mut values = {mem_alloc(32 * count), 32 * count};
+    ASSERT(values.ptr);
+    if (codec_decode(values, input, count, c->r.w, NULL) == OK) {
+        struct codec_survey survey;
+        ASSERT(codec_survey_open(&survey, bytes_of(values.ptr, values.len), c->r.w, NULL) == OK);
+        ASSERT(survey.bytes <= input.len);
+        struct bytes_mut again = {mem_alloc(survey.bytes), survey.bytes},
+                         back = {mem_alloc(values.len), values.len};
+        ASSERT(again.ptr && back.ptr);
+        ASSERT(codec_encode(again, &survey, bytes_of(values.ptr, values.len), c->r.w, NULL) == OK);
+        ASSERT(codec_decode(back, bytes_of(again.ptr, again.len), count, c->r.w, NULL) == OK);
+        ASSERT(!memcmp(back.ptr, values.ptr, back.len));
+        mem_free(again.ptr);
+        mem_free(back.ptr);
+        codec_survey_close(&survey);
+    }
+    mem_free(values.ptr);
 }
 
 void fuzz_subject(struct bytes input) {

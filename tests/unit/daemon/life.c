@@ -72,6 +72,42 @@ static void claim_partitions(void) {
     fleet_free(&f);
 }
 
+static bool has_step(const result_message *r, const char *step) {
+    bool has = false;
+    for (size_t i = 0; i < r->partitions[0]->n_steps; i++) {
+        has = has || !strcmp(step, r->partitions[0]->steps[i]->step);
+    }
+    return has;
+}
+
+/* A bit-heavy witness travels packed, inline or as an object; raw it gives the same public signals. */
+static void claim_packed_bodies(void) {
+    static const char *const cases[] = {"bn128/bits", "bls12381/bits"};
+    struct fleet *f = fleet_new(1);
+    for (int i = 0; i < 4; i++) {
+        const char *name = cases[i / 2];
+        char id[2][8];
+        result_message *r[2];
+        for (int raw = 0; raw < 2; raw++) {
+            snprintf(id[raw], sizeof id[raw], "%s%d", raw ? "raw" : "packed", i);
+            f->user.bodies_raw = raw;
+            submit_job(
+                &f->user,
+                &(struct job_order){.case_name = name, .job_id = id[raw], .body_as_object = i % 2});
+            r[raw] = job_result(&f->user, id[raw], 1);
+            check_proved(r[raw], name, 1);
+            CHECK_EQ(!raw, has_step(r[raw], "unpack"));
+        }
+        ProtobufCBinaryData packed = r[0]->partitions[0]->proof->publics,
+                            raw = r[1]->partitions[0]->proof->publics;
+        CHECK_EQ(raw.len, packed.len);
+        CHECK_MEM(raw.data, packed.data, raw.len);
+        message_free(&r[0]);
+        message_free(&r[1]);
+    }
+    fleet_free(&f);
+}
+
 static bool bodies_are_gone(void *ctx) {
     struct fleet *f = ctx;
     struct subject bucket = bucket_in(&f->user.space, "acme");
@@ -469,6 +505,7 @@ int main(int argc, char **argv) {
         {"a job is proved, stored, told to its reply subject", claim_one_job},
         {"both curves, inline and as objects", claim_both_curves_and_objects},
         {"partitions are joined in order", claim_partitions},
+        {"a bit-heavy witness travels packed and proves the same as raw", claim_packed_bodies},
         {"the body of a finished job is purged", claim_janitor},
         {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
         {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},

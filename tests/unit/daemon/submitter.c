@@ -43,22 +43,29 @@ static Bellows__V1__Body *write_body(const struct submitter *s, const struct wit
                                      struct object_info *info, const char *name) {
     struct frame_layout layout;
     struct body_summary summary;
-    struct bytes data = bytes_of(w->values, w->count * SCALAR_BYTES);
+    AUTO(body_vector_close) struct body_vector v = {0};
     struct body_place place = {0};
     Bellows__V1__Body *body = NULL;
     static struct subject bucket; /* the description lends it */
     bucket = bucket_in(&s->space, "acme");
-    CHECK_OK(body_layout_of_witness(&layout, w->count));
+    CHECK_OK(body_vector_open(&v, SECTION_WITNESS_RAW, bytes_of(w->values, w->count * SCALAR_BYTES),
+                              w->curve->r.w, NULL));
+    if (s->bodies_raw) {
+        body_vector_close(&v);
+        v.section = (struct frame_section){SECTION_WITNESS_RAW, w->count, w->count * SCALAR_BYTES};
+        v.data = bytes_of(w->values, w->count * SCALAR_BYTES);
+    }
+    CHECK_OK(body_layout_of_witness(&layout, &v.section));
     if (as_object) {
         struct object_upload *upload = NULL;
         CHECK_OK(fleet_ensure_tenant(s->link, &s->space, "acme", &(struct fleet_options){0}));
         CHECK_OK(object_upload_open(&upload, s->link, bucket.text, name));
-        CHECK_OK(body_write(&summary, &layout, &data, upload_frame, upload));
+        CHECK_OK(body_write(&summary, &layout, &v.data, upload_frame, upload));
         CHECK_OK(object_upload_commit(info, upload));
         object_upload_close(&upload);
         place = (struct body_place){.bucket = bucket.text, .name = name, .nuid = info->nuid};
     } else {
-        CHECK_OK(body_write_inline(&summary, frames, &layout, &data, JOB_INLINE_BYTES_MAX));
+        CHECK_OK(body_write_inline(&summary, frames, &layout, &v.data, JOB_INLINE_BYTES_MAX));
         place.inline_frames = bytes_of(frames->ptr, frames->len);
     }
     CHECK_OK(body_describe(&body, &summary, place));

@@ -9,6 +9,7 @@
 struct submitter {
     struct transport *link;
     struct subject_space space;
+    bool bodies_raw; /* never packed, even where that pays */
 };
 
 /* A case of the corpus: "bn128/mul". */

@@ -126,8 +126,11 @@ static void claim_layout_refuses(void) {
     s = (struct frame_section){SECTION_WITNESS_RAW, UINT64_MAX / 32, UINT64_MAX - 31};
     CHECK_ERR(E_LIMIT, frame_layout_init(&l, &s, 1, FRAME, UINT64_MAX)); /* frames, not bytes */
     struct frame_section two[2] = {{SECTION_WITNESS_PACKED, 1, UINT64_MAX - 10},
-                                   {SECTION_WITNESS_PACKED, 1, 100}};
-    CHECK_ERR(E_LIMIT, frame_layout_init(&l, two, 2, FRAME, UINT64_MAX));
+                                   {SECTION_WITNESS_PACKED, 1, 96}};
+    CHECK_ERR(E_FORMAT, frame_layout_init(&l, two, 2, FRAME, UINT64_MAX));
+    two[0].raw_bytes = 96;
+    CHECK_OK(frame_layout_init(&l, two, 2, FRAME, 256));
+    CHECK_ERR(E_LIMIT, frame_layout_init(&l, two, 2, FRAME, 255));
 }
 
 /* --- Whole bodies --- */

@@ -232,10 +232,12 @@ static void claim_too_large_for_inline(void) {
     uint8_t *raw = mem_alloc(32 * 10000);
     rng_fill(check_rng(), raw, 32 * 10000);
     struct bytes data = bytes_of(raw, 32 * 10000);
-    CHECK_OK(body_layout_of_witness(&layout, 10000));
+    struct frame_section section = {SECTION_WITNESS_RAW, 10000, 32 * 10000};
+    CHECK_OK(body_layout_of_witness(&layout, &section));
     CHECK_OK(body_write_inline(&summary, &out, &layout, &data, JOB_INLINE_BYTES_MAX));
     CHECK(out.ptr == NULL);
-    CHECK_ERR(E_RANGE, body_layout_of_witness(&layout, UINT64_MAX / 16));
+    section.values_count = UINT64_MAX / 16;
+    CHECK_ERR(E_FORMAT, body_layout_of_witness(&layout, &section));
     mem_free(raw);
 }
 
