@@ -275,7 +275,8 @@ const struct command cmd_node = {
     .options = node_options,
     .config = CONFIG_NODE,
     .notes = "SIGTERM drains: nothing new is taken, what is being proved may end within --drain, "
-             "the rest goes back.\n",
+             "the rest goes back.\n"
+             "Answers on $SRV as bellows-node: `nats micro ls` finds it.\n",
     .run = run_node,
 };
 const struct command cmd_coordinator = {
@@ -283,6 +284,8 @@ const struct command cmd_coordinator = {
     .sentence = "take jobs in and place them on lanes; several stand by for each other",
     .positionals = no_positionals,
     .options = coordinator_options,
+    .notes = "One leads, and is followed within 6 s when it dies or freezes.\n"
+             "All answer on $SRV as bellows-coordinator: `nats micro ls` finds them.\n",
     .config = CONFIG_COORDINATOR,
     .run = run_coordinator,
 };

@@ -132,6 +132,7 @@ static void on_control(struct coordinator *c, const struct message *m) {
     Bellows__V1__ControlReply reply = BELLOWS__V1__CONTROL_REPLY__INIT;
     AUTO(bytes_free) struct bytes_mut packed = {0};
     enum job_state state = JOB_QUEUED;
+    uint64_t start_ns = clock_ns();
     enum err code = cancel(c, m, &state);
     reply.version = WIRE_VERSION;
     reply.ok = code == OK;
@@ -142,6 +143,7 @@ static void on_control(struct coordinator *c, const struct message *m) {
     if (message_pack(&packed, &reply, MESSAGE_BYTES_MAX, "control reply") == OK) {
         IGNORE(message_respond(c->links.control, m, bytes_of(packed.ptr, packed.len)));
     }
+    service_note(c->service, 0, clock_ns() - start_ns, code == OK ? NULL : reply.error_name);
 }
 
 static void take_arrived(struct coordinator *c) {
@@ -358,6 +360,7 @@ enum err coordinator_open(struct coordinator **out, const struct coordinator_con
     struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
     TRY(lead_open(&c->lead, links->lease, &c->space, c->name, c->config.lease_ttl_ns));
+    TRY(discover_open(c));
     int rc = pthread_create(&c->thread, NULL, coordinator_main, c);
     REQUIRE(rc == 0, E_LIMIT, "no thread for the coordinator: %s", strerror(rc));
     c->thread_runs = true;
@@ -373,6 +376,7 @@ void coordinator_close(struct coordinator **c) {
     if ((*c)->thread_runs) {
         pthread_join((*c)->thread, NULL);
     }
+    service_close(&(*c)->service);
     lead_close(&(*c)->lead);
     estimates_done(&(*c)->estimates);
     mem_free_ptr(c);

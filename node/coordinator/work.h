@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c and tell.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c, discover.c and tell.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -11,6 +11,7 @@
 #include "node/job/event.h"
 #include "node/job/result.h"
 #include "node/transport/batch.h"
+#include "node/transport/service.h"
 #include "proto/fleet.pb-c.h"
 
 #include <pthread.h>
@@ -46,7 +47,9 @@ struct coordinator {
     char name[ID_BYTES_MAX + 1];
     struct subject_space space;
     struct coordinator_links links;
-    struct lead *lead; /* owned */
+    struct lead *lead;       /* owned */
+    struct service *service; /* owned: how it is found on $SRV */
+    struct subject cancels;  /* where requests to cancel come in */
     pthread_t thread;
     bool thread_runs;
     atomic_bool stopping;
@@ -84,6 +87,9 @@ static inline struct job_place place_of(const struct coordinator *c, struct job_
 /* tell.c: telemetry and metrics, once a second at most. */
 void tell_fleet(struct coordinator *c);
 void tell_standing_by(struct coordinator *c);
+
+/* discover.c */
+FALLIBLE discover_open(struct coordinator *c);
 
 /* feed.c */
 FALLIBLE feed_start(struct coordinator *c);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,10 @@
 #include "node/base/file.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/base/version.h"
 #include "node/daemon/child.h"
 #include "node/daemon/lane_process.h"
+#include "node/transport/service.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/subjects.h"
 #include "proto/unpack.h"
@@ -43,7 +46,10 @@ struct node_lane {
 struct node {
     const struct node_config *config;
     struct subject_space space;
-    struct transport *link; /* owned; NULL: not connected, the last words go unsaid */
+    struct transport *link;  /* owned; NULL: not connected, the last words go unsaid */
+    struct service *service; /* owned: how it is found on $SRV */
+    struct subject controls[3];
+    _Atomic unsigned lanes_running;
     struct node_lane lanes[LANES_PER_NODE_MAX];
     int lock_fd;
     char lock_path[PATH_BYTES];
@@ -53,6 +59,7 @@ static void node_done(struct node *n) {
     for (unsigned i = 0; i < n->config->lanes_count; i++) {
         child_stop(&n->lanes[i].child, 0);
     }
+    service_close(&n->service);
     transport_close(&n->link);
     if (n->lock_fd >= 0) {
         unlink(n->lock_path); /* while it is held: whoever waits for it looks again */
@@ -141,6 +148,7 @@ static enum err start_lane(struct node *n, unsigned idx) {
     argv[count] = NULL;
     struct child_options options = {.argv = argv};
     TRY(child_start(&lane->child, &options));
+    atomic_fetch_add(&n->lanes_running, 1);
     log_info("lane.started", "gpu=%u pid=%ld session=%s", idx, (long)lane->child.pid,
              lane->session);
     return OK;
@@ -169,6 +177,7 @@ static void note_end(struct node *n, unsigned idx, const struct child_end *end, 
                      bool draining) {
     struct node_lane *lane = &n->lanes[idx];
     uint64_t pause_ns = FIRST_PAUSE_NS;
+    atomic_fetch_sub(&n->lanes_running, 1);
     say_it_ended(n, idx);
     if (draining) {
         log_info("lane.exited", "gpu=%u exit_code=%d signal=%d", idx, end->exit_code, end->signal);
@@ -259,6 +268,31 @@ static enum err supervise(struct node *n, const sigset_t *set) {
     }
 }
 
+/* --- Being found --- */
+
+static void add_data(void *ctx, struct text *json) {
+    struct node *n = ctx;
+    text_addf(json, "{\"lanes\":%u,\"running\":%u}", n->config->lanes_count,
+              atomic_load(&n->lanes_running));
+}
+
+static enum err discover(struct node *n) {
+    static const char *const verbs[] = {"drain", "resume", "stop"};
+    struct service_config config = {
+        .name = "bellows-node",
+        .version = BELLOWS_VERSION,
+        .description = "runs the lanes of a host",
+        .metadata = {{"node", n->config->name}, {"prefix", n->space.prefix}},
+        .data = add_data,
+        .ctx = n,
+    };
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        n->controls[i] = subject_ctl_node(&n->space, n->config->name, verbs[i]);
+        config.endpoints[i] = (struct service_pair){verbs[i], n->controls[i].text};
+    }
+    return service_open(&n->service, n->link, &config);
+}
+
 enum err node_run(const struct node_config *config) {
     sigset_t set;
     sigemptyset(&set);
@@ -279,7 +313,7 @@ enum err node_run(const struct node_config *config) {
     }
     struct transport_options link = config->transport;
     link.name = "bellows node";
-    if (transport_open(&n.link, &link) != OK) {
+    if (transport_open(&n.link, &link) != OK || discover(&n) != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];
         log_warn("node.unconnected", "detail=%s", log_quote(quoted, sizeof quoted, err_detail()));
     }

@@ -50,7 +50,7 @@ static bool is_installed(struct bytes lock, const char *mark) {
 
 static void install(void) {
     static const char *const names[] = {"package.json", "package-lock.json", "store.js",
-                                        "submit.js", "submitter.js"};
+                                        "submit.js",    "submitter.js",      "discover.js"};
     static const char *const npm[] = {"npm",        "ci",        "--ignore-scripts",
                                       "--no-audit", "--no-fund", NULL};
     char out[4096], path[600];
@@ -369,6 +369,32 @@ static void claim_fleet_bls12_381(void) {
     run_fleet("bls12381", "2");
 }
 
+/* --- Discovery --- */
+
+static void claim_discovery(void) {
+    char program[600], command[1400], out[8192];
+    install();
+    snprintf(program, sizeof program, "%s/bellows", from_env("BELLOWS_BUILD"));
+    if (!file_exists(program)) {
+        check_skip("there is no %s", program);
+    }
+    snprintf(command, sizeof command,
+             "cd '%s' && '%s' cancel nothing; "
+             "node discover.js \"$BELLOWS_SERVER\" bellows-coordinator bellows-node",
+             packages, program);
+    const char *const argv[] = {program, "dev",   "--backend", "cpu", "--log-level",
+                                "warn",  "--run", command,     NULL};
+    int code = check_command(out, sizeof out, packages, argv);
+    CHECK_MSG(code == 0, "bellows dev ended with %d: %.800s", code, out);
+    CHECK_HAS(out, "{\"name\":\"bellows-coordinator\",\"instances\":1,");
+    CHECK_HAS(out, "\"leads\":true,\"ready\":true,");
+    CHECK_HAS(out, "\"lanes_open\":2");
+    CHECK_HAS(out, "{\"name\":\"bellows-node\",\"instances\":1,");
+    CHECK_HAS(out, "\"bellows.ctl.node.dev.drain\"");
+    CHECK_HAS(out, "\"data\":{\"lanes\":2,\"running\":2}");
+    CHECK(!strstr(out, "\"requests\":[0],\"data\":{\"leads\"")); /* the cancel was counted */
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"key-value entries go both ways", claim_kv},
@@ -378,6 +404,7 @@ int main(int argc, char **argv) {
         {"a fleet proves for JavaScript, BN254, inline and from objects", claim_fleet_bn254},
         {"a fleet proves for JavaScript, BLS12-381, inline and from objects",
          claim_fleet_bls12_381},
+        {"coordinator and node are found by the official services client", claim_discovery},
     };
     int code = check_main(argc, argv, claims, COUNT_OF(claims));
     check_server_stop(&server);
