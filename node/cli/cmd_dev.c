@@ -8,9 +8,11 @@
 #include "node/base/file.h"
 #include "node/base/json.h"
 #include "node/base/mem.h"
+#include "node/base/rng.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
+#include "node/cli/dashboard.h"
 #include "node/daemon/child.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/unpack.h"
@@ -38,7 +40,8 @@ struct dev {
     struct config config; /* owned */
     char *own_dir;        /* owned; removed at the end */
     char dir[PATH_BYTES];
-    char url[256];
+    char url[256], web_url[256]; /* of the server: for clients, for browsers */
+    struct dashboard *page;      /* owned; NULL: not built */
     unsigned lanes;
     struct child server, coordinator, node, run;
     struct transport *link; /* owned */
@@ -53,7 +56,10 @@ static void dev_done(struct dev *d) {
         client_forget_dev();
         snprintf(path, sizeof path, "%s/url", d->dir);
         unlink(path);
+        snprintf(path, sizeof path, "%s/dashboard", d->dir);
+        unlink(path);
     }
+    dashboard_close(&d->page);
     child_stop(&d->node, d->config.drain_ns + NODE_STOP_NS);
     child_stop(&d->coordinator, STOP_NS);
     child_stop(&d->server, STOP_NS);
@@ -71,8 +77,18 @@ static const char *below(struct dev *d, char out[PATH_BYTES + 32], const char *t
 
 /* --- The server --- */
 
-/* nats-server writes its ports into a file of its own as soon as it listens: {"nats": ["nats://127.0.0.1:40123"], …}. */
-static bool read_url(struct dev *d) {
+static bool copy_url(char out[256], const char *text, const char *scheme) {
+    const char *start = strstr(text, scheme), *end = start ? strchr(start, '"') : NULL;
+    if (!end || end - start >= 256) {
+        return false;
+    }
+    snprintf(out, 256, "%.*s", (int)(end - start), start);
+    return true;
+}
+
+/* nats-server writes its ports into a file of its own as soon as it listens: {"nats": ["nats://127.0.0.1:40123"],
+ * "websocket": ["ws://127.0.0.1:40124"]}. */
+static bool read_urls(struct dev *d) {
     char path[PATH_BYTES + 64], text[4096];
     snprintf(path, sizeof path, "%s/nats-server_%ld.ports", d->dir, (long)d->server.pid);
     FILE *file = fopen(path, "re");
@@ -82,12 +98,7 @@ static bool read_url(struct dev *d) {
     size_t len = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[len] = 0;
-    const char *start = strstr(text, "nats://"), *end = start ? strchr(start, '"') : NULL;
-    if (!end || (size_t)(end - start) >= sizeof d->url) {
-        return false;
-    }
-    snprintf(d->url, sizeof d->url, "%.*s", (int)(end - start), start);
-    return true;
+    return copy_url(d->url, text, "nats://") && (!d->page || copy_url(d->web_url, text, "ws://"));
 }
 
 static enum err failed(struct dev *d, const char *who, const char *log) {
@@ -115,12 +126,43 @@ static const char *server_program(void) {
     return "nats-server"; /* by PATH */
 }
 
+/* Browsers: a listener of their own, for pages from our port only, as a user who may listen and read telemetry and nothing else. Everybody
+ * else is who it was without users. Nobody knows the passwords, which the server's configuration must have. */
+static enum err add_browsers(struct text *t, const struct dev *d) {
+    static const char listens[] = "[\"bellows.tel.>\", \"bellows.evt.>\", \"bellows.hb.>\", "
+                                  "\"_INBOX.dashboard.>\"]";
+    static const char asks[] =
+        "[\"$JS.API.DIRECT.GET.BELLOWS_TEL\", \"$JS.API.DIRECT.GET.KV_bellows_lanes\"]";
+    uint64_t secret[4];
+    TRY(rng_os(secret, sizeof secret));
+    text_addf(t, "authorization { users: [\n  { user: fleet, password: \"%016llx%016llx\" }\n",
+              (unsigned long long)secret[0], (unsigned long long)secret[1]);
+    text_addf(t,
+              "  { user: dashboard, password: \"%016llx%016llx\", permissions: { publish: %s, "
+              "subscribe: %s } }\n] }\nno_auth_user: fleet\n",
+              (unsigned long long)secret[2], (unsigned long long)secret[3], asks, listens);
+    text_addf(t,
+              "websocket { listen: \"127.0.0.1:-1\", no_tls: true, no_auth_user: dashboard, "
+              "allowed_origins: [\"http://127.0.0.1:%u\", \"http://localhost:%u\"] }\n",
+              dashboard_port(d->page), dashboard_port(d->page));
+    return OK;
+}
+
+static enum err open_page(struct dev *d) {
+    char folder[PATH_BYTES];
+    return dashboard_find(folder, sizeof folder) ? dashboard_open(&d->page, folder) : OK;
+}
+
 static enum err start_server(struct dev *d) {
     char conf[PATH_BYTES + 32], log[PATH_BYTES + 32];
     AUTO(text_free) struct text t = {0};
     text_addf(&t, "listen: \"127.0.0.1:%d\"\n", d->config.port ? (int)d->config.port : -1);
     text_addf(&t, "ports_file_dir: \"%s\"\nmax_payload: 8MB\nmax_pending: 64MB\n", d->dir);
     text_addf(&t, "jetstream { store_dir: \"%s/nats\" }\n", d->dir);
+    TRY(open_page(d));
+    if (d->page) {
+        TRY(add_browsers(&t, d));
+    }
     TRY(text_done(&t));
     TRY(file_write_all(below(d, conf, "nats.conf"), text_bytes(&t)));
     const char *argv[] = {server_program(), "-c", conf, NULL};
@@ -131,7 +173,7 @@ static enum err start_server(struct dev *d) {
         struct fault fault = fault_of(code);
         FAIL(E_NET, "%s; `apt-get install nats-server` installs it", fault.detail);
     }
-    for (uint64_t start_ns = clock_ns(); !read_url(d);) {
+    for (uint64_t start_ns = clock_ns(); !read_urls(d);) {
         bool ended = false;
         struct child_end end;
         child_poll(&ended, &end, &d->server);
@@ -270,12 +312,18 @@ static enum err announce(struct dev *d) {
     char path[PATH_BYTES + 32];
     TRY(client_note_dev(d->url));
     TRY(file_write_all(below(d, path, "url"), bytes_of(d->url, strlen(d->url))));
+    char page[80] = "not built; meson configure -Ddashboard=enabled builds it";
+    if (d->page) {
+        TRY(dashboard_serve(d->page, d->web_url));
+        snprintf(page, sizeof page, "http://127.0.0.1:%u/", dashboard_port(d->page));
+        TRY(file_write_all(below(d, path, "dashboard"), bytes_of(page, strlen(page))));
+    }
     if (!args_text(d->args, "run")) {
-        printf("fleet ready: %u lanes at %s\nfolder       %s (logs: node.log, coordinator.log, "
-               "nats.log)\n"
+        printf("fleet ready: %u lanes at %s\ndashboard    %s\n"
+               "folder       %s (logs: node.log, coordinator.log, nats.log)\n"
                "keys         insecure ones are allowed: this fleet is for development\n"
                "try          bellows submit KEY.zkey WITNESS.wtns --wait\nstop         Ctrl-C\n",
-               d->lanes, d->url, d->dir);
+               d->lanes, d->url, page, d->dir);
         fflush(stdout);
     }
     return OK;
@@ -338,7 +386,9 @@ const struct command cmd_dev = {
     .config = CONFIG_DEV,
     .notes = "Listens on loopback only, takes insecure keys, has at least two CPU lanes. The "
              "server's address stands in\n"
-             "DIR/url; other commands of this user find it without --server.\n"
+             "DIR/url; other commands of this user find it without --server. The dashboard's "
+             "address is printed and "
+             "stands in DIR/dashboard.\n"
              "  bellows dev --run 'bellows submit circuit.zkey witness.wtns --wait'\n",
     .run = run,
 };

@@ -90,6 +90,20 @@ test("the last minute is told apart from before", () => {
   assert.deepEqual([...spent.accounts], [["compute.other", 60e9]]);
 });
 
+test("what a lane proves now is running, whatever the last event heard was", () => {
+  const model = begin();
+  const hand = (jobs) => model.take("lane", where, { atUnixMs: NOW, state: 2, jobs }, true);
+  model.take("event", {}, event(2, 1), true);
+  hand([{ tenant: "t", jobId: "j", partitionIndex: 1, stage: "fetch" }]);
+  const job = model.jobs.get("t.j");
+  assert.equal(model.stateOf(job), "placed");
+  hand([{ tenant: "t", jobId: "j", partitionIndex: 1, stage: "fetch" }, { tenant: "t", jobId: "j", partitionIndex: 0, stage: "proving" }]);
+  assert.equal(model.stateOf(job), "running");
+  assert.deepEqual(model.inHand(job).map(({ part }) => part.partitionIndex), [0, 1]);
+  model.take("event", {}, event(4, 2), true);
+  assert.equal(model.stateOf(job), "done");
+});
+
 test("a search finds by any part and by state", () => {
   const model = begin();
   model.take("event", {}, event(4, 1, { jobId: "order-17", tenant: "acme" }), true);

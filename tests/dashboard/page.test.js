@@ -10,7 +10,7 @@ import { encoder } from "./encode.js";
 import { NatsServer, serve, sleep } from "./server.js";
 import { makeStreams, play } from "./synthetic.js";
 
-const PAGE = process.env.BELLOWS_PAGE;
+const PAGE = join(process.env.BELLOWS_BUILD, "deploy/dashboard");
 const encode = encoder(join(PAGE, "fleet.binpb"));
 const dir = mkdtempSync(join(tmpdir(), "bellows-page-"));
 // The page's own user may listen and read, and nothing else.

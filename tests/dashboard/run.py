@@ -31,7 +31,7 @@ def require_node():
 
 
 def prepare_page(root, build):
-    """The environment of the page's tests; its scripts and packages lie in one folder of the build."""
+    """Makes the page, and one folder of the build with the tests' scripts and packages; that folder."""
     sys.path.insert(0, f"{root}/deploy/dashboard")
     from make import install, make
 
@@ -44,19 +44,17 @@ def prepare_page(root, build):
         skip("npm cannot install the packages here")
     for script in glob.glob(f"{root}/tests/dashboard/*.js"):
         shutil.copy(script, folder)
-    return folder, {"BELLOWS_PAGE": page, "BELLOWS_PROGRAM": f"{build}/bellows"}
+    return folder
 
 
 def main():
     what, root, build = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
     require_node()
-    folder, env = f"{root}/tests/dashboard", {}
-    if what == "page":
-        folder, env = prepare_page(root, build)
-    names = ["page.test.js"] if what == "page" else \
-        sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js"})
+    folder = prepare_page(root, build) if what == "page" else f"{root}/tests/dashboard"
+    names = ["page.test.js", "fleet.test.js"] if what == "page" else \
+        sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js", "fleet.test.js"})
     done = subprocess.run(
-        ["node", "count.js", *names], cwd=folder, env={**os.environ, **env, "BELLOWS_ROOT": root, "BELLOWS_VECTORS": f"{root}/tests/vectors"}, check=False)
+        ["node", "count.js", *names], cwd=folder, env={**os.environ, "BELLOWS_BUILD": build, "BELLOWS_VECTORS": f"{root}/tests/vectors"}, check=False)
     sys.exit(done.returncode)
 
 

@@ -182,16 +182,33 @@ export class Model {
     return busy(this.spent(ms));
   }
 
-  // Where a job is in a lane's hands now: [{lane, part}].
+  // Where a job is in lanes' hands now: [{lane, part}], by partition.
   inHand(job) {
-    const found = [];
+    if (this.#handVersion !== this.version) this.#readHands();
+    return this.#hands.get(job.name) ?? [];
+  }
+
+  // The last event's, but for what a lane says it proves just now.
+  stateOf(job) {
+    const state = job.state;
+    return !hasEnded(state) && this.inHand(job).some(({ part }) => part.stage === "proving") ? "running" : state;
+  }
+
+  #hands = new Map();
+  #handVersion = -1;
+
+  #readHands() {
+    this.#hands.clear();
+    this.#handVersion = this.version;
     for (const lane of this.lanes.values()) {
       if (this.silentMs(lane) !== null) continue;
       for (const part of lane.lane?.jobs ?? []) {
-        if (part.tenant === job.tenant && part.jobId === job.id) found.push({ lane, part });
+        const name = `${part.tenant}.${part.jobId}`;
+        if (!this.#hands.has(name)) this.#hands.set(name, []);
+        this.#hands.get(name).push({ lane, part });
       }
     }
-    return found.sort((a, b) => a.part.partitionIndex - b.part.partitionIndex);
+    for (const parts of this.#hands.values()) parts.sort((a, b) => a.part.partitionIndex - b.part.partitionIndex);
   }
 
   // Lanes that said nothing for a quarter of an hour are forgotten.

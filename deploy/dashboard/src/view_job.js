@@ -35,7 +35,7 @@ export function jobView(root, model, [tenant, id]) {
       gone.hidden = Boolean(job);
       body.hidden = !job;
       if (!job) return;
-      badge(state, job.state);
+      badge(state, model.stateOf(job));
       const cause = causeOf(job.reports.last?.errorName ?? "");
       setText(lead, `Tenant ${job.tenant}, key ${key(job.keyDigest)}, generation ${job.generation}. ${job.reason ? `${job.reason}. ` : ""}${job.state === "done" ? "" : cause}`);
       updateFigures(figures, job, model);

@@ -12,7 +12,7 @@ export function jobsView(root, model) {
   const note = h("p", { class: "remark", role: "status" });
   const list = table("Jobs", [
     { title: "Job", class: "code", ...linkCell(link.job, (j) => j.id) },
-    { title: "State", ...badgeCell((j) => j.state) },
+    { title: "State", ...badgeCell((j) => model.stateOf(j)) },
     { title: "Tenant", text: (j) => j.tenant },
     { title: "Key", class: "code", text: (j) => key(j.keyDigest) },
     { title: "Where", text: (j) => placesOf(j).join(", ") || "–" },
@@ -43,8 +43,8 @@ export function findJobs(model, words, state) {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const out = [];
   for (const job of model.jobs.values()) {
-    if (state && job.state !== state) continue;
-    const text = [job.name, job.keyDigest, job.state, ...placesOf(job)].join(" ").toLowerCase();
+    if (state && model.stateOf(job) !== state) continue;
+    const text = [job.name, job.keyDigest, model.stateOf(job), ...placesOf(job)].join(" ").toLowerCase();
     if (wanted.every((word) => text.includes(word))) out.push(job);
   }
   return out.sort((a, b) => b.lastMs - a.lastMs);

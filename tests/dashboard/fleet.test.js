@@ -1,0 +1,137 @@
+// The page against the real thing: `bellows dev` with lanes on the processor, real jobs, real proofs.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { openBrowser } from "./browser.js";
+import { sleep } from "./server.js";
+
+const PROGRAM = join(process.env.BELLOWS_BUILD, "bellows");
+const VECTORS = process.env.BELLOWS_VECTORS;
+const dir = mkdtempSync(join(tmpdir(), "bellows-dev-page-"));
+const devDir = join(dir, "dev");
+let dev, browser, page, url;
+
+const until = async (what, check, ms = 30000) => {
+  for (const end = Date.now() + ms; !(await check()); await sleep(50)) assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
+};
+const text = (selector = "main") => page.innerText(selector);
+
+// Runs a command of the program to its end; its output.
+async function bellows(...words) {
+  const child = spawn(PROGRAM, words, { cwd: dir, env: { ...process.env, BELLOWS_SERVER: readFileSync(join(devDir, "url"), "utf8") } });
+  let out = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (out += data));
+  const code = await new Promise((resolve) => child.once("exit", resolve));
+  return { code, out };
+}
+
+const submit = (id, ...more) =>
+  bellows("submit", join(VECTORS, "bn128/base/circuit.zkey"), join(VECTORS, "bn128/base/witness.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", `--job=${id}`, `--out=${dir}`, ...more);
+
+async function startDev() {
+  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1"], { env: { ...process.env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (data) => (said += data));
+  await until("bellows dev is ready", () => {
+    assert.ok(dev.exitCode === null, said);
+    return existsSync(join(devDir, "dashboard")) && /dashboard +http/.test(said);
+  }, 60000);
+  url = readFileSync(join(devDir, "dashboard"), "utf8");
+  assert.ok(said.includes(url), said);
+}
+
+async function stopDev() {
+  const gone = new Promise((resolve) => dev.once("exit", resolve));
+  dev.kill("SIGTERM");
+  await gone;
+}
+
+before(async () => {
+  await startDev();
+  browser = await openBrowser(join(dir, "profile"));
+  page = browser.page;
+});
+
+after(async () => {
+  await browser?.close();
+  if (dev?.exitCode === null) await stopDev();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+test("bellows dev serves a page that connects", async () => {
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/$/);
+  await page.goto(url);
+  await page.waitForSelector('#status[data-status="connected"]', { timeout: 30000 });
+  assert.deepEqual(browser.complaints, []);
+});
+
+test("a job appears, runs and is done while one looks", async () => {
+  await page.goto(`${url}#/jobs`);
+  await page.waitForSelector('#status[data-status="connected"]', { timeout: 30000 });
+  // Every state that the table shows for the job, as it is written.
+  await page.evaluate(() => {
+    window.states = [];
+    new MutationObserver(() => {
+      const row = [...document.querySelectorAll("tbody tr")].find((tr) => tr.textContent.includes("seen-by-page"));
+      const state = row?.querySelector(".badge")?.textContent;
+      if (state && state !== window.states.at(-1)) window.states.push(state);
+    }).observe(document.getElementById("main"), { subtree: true, childList: true, characterData: true });
+  });
+  const result = await submit("seen-by-page");
+  assert.equal(result.code, 0, result.out);
+  await until("the job is done", async () => (await page.evaluate(() => window.states.at(-1))) === "✓ done");
+  await page.click('a:text("seen-by-page")');
+  await until("its steps", async () => (await page.locator(".waterfall tbody tr").count()) > 3);
+  const events = await text("section:last-of-type");
+  for (const state of ["queued", "placed", "done"]) assert.match(events, new RegExp(state), events);
+  assert.match(await text(".waterfall"), /fetch|decode|record/);
+});
+
+test("a witness that satisfies nothing is told as a failure with its cause", async () => {
+  const result = await bellows("submit", join(VECTORS, "bn128/mul/circuit.zkey"), join(VECTORS, "bn128/bad/unsatisfied.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", "--job=unsatisfied", `--out=${dir}`);
+  assert.notEqual(result.code, 0, result.out);
+  await page.goto(`${url}#/failures`);
+  await until("the failure", async () => /unsatisfied[\s\S]*E_UNSAT|unsatisfied[\s\S]*satisfy/.test(await text()));
+});
+
+test("other pages' scripts are not let in", async () => {
+  const server = JSON.parse(await (await fetch(`${url}config.json`)).text()).server;
+  const answer = (origin) => fetch(server.replace("ws:", "http:"), { headers: { Connection: "Upgrade", Upgrade: "websocket", Origin: origin } }).then((a) => a.status, () => 0);
+  assert.notEqual(await answer("https://evil.example.org"), 101);
+  const opened = await page.evaluate((to) => new Promise((resolve) => {
+    const socket = new WebSocket(to);
+    socket.onopen = () => resolve(true);
+    socket.onerror = () => resolve(false);
+  }), server);
+  assert.equal(opened, true); // the page's own
+  const foreign = await browser.context.newPage();
+  await foreign.goto("data:text/html,<p>foreign");
+  const crept = await foreign.evaluate((to) => new Promise((resolve) => {
+    const socket = new WebSocket(to);
+    socket.onopen = () => resolve(true);
+    socket.onerror = () => resolve(false);
+  }), server);
+  await foreign.close();
+  assert.equal(crept, false);
+});
+
+test("the page's connection may not send jobs, controls or requests that write", async () => {
+  const refused = await page.evaluate(async (to) => {
+    const socket = new WebSocket((await (await fetch("config.json")).json()).server);
+    let heard = "";
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => (heard += new TextDecoder().decode(data));
+    await new Promise((resolve, reject) => { socket.onopen = resolve; socket.onerror = reject; });
+    socket.send("CONNECT {\"verbose\":false}\r\n");
+    for (const subject of ["bellows.ctl.all.drain", "bellows.job.0.a.b.c", "$JS.API.STREAM.DELETE.BELLOWS_JOBS", "bellows.tel.dev.0.device"]) socket.send(`PUB ${subject} 0\r\n\r\n`);
+    for (const subject of ["bellows.job.>", "bellows.lane.>", "$KV.bellows_jobs.>", "_INBOX.>"]) socket.send(`SUB ${subject} 1\r\n`);
+    socket.send("PING\r\n");
+    for (let i = 0; i < 100 && !heard.includes("PONG"); i++) await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.close();
+    return heard.match(/Permissions Violation/g)?.length ?? 0;
+  });
+  assert.equal(refused, 8);
+});
