@@ -171,8 +171,11 @@ static enum err write_body(struct submission *s, size_t idx, struct pool *pool) 
         s->inline_left -= p->frames.len;
         place.inline_frames = bytes_of(p->frames.ptr, p->frames.len);
     } else {
-        snprintf(p->object_name, sizeof p->object_name, "%s.%" PRIu64 ".%zu", s->job_id,
-                 s->generation, idx);
+        /* A name of its own: sent again, a job must not replace the body that its first sending is using. */
+        char nuid[NUID_BYTES];
+        transport_nuid(nuid);
+        snprintf(p->object_name, sizeof p->object_name, "%s.%" PRIu64 ".%zu.%s", s->job_id,
+                 s->generation, idx, nuid);
         TRY(put_object(&summary, s, p, &layout, v.data));
         place.bucket = p->bucket.text;
         place.name = p->object_name;
@@ -257,13 +260,26 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
+/* The server drops repeats of a message id unread. A sending with bodies in the bucket has an id of its own, so that the coordinator
+ * meets it and purges them when the job is known already. */
+static void make_message_id(char *out, size_t out_bytes, const struct submission *s) {
+    struct job_name name = {s->client.tenant, s->job_id};
+    struct subject id = message_id_of_job(name, s->generation);
+    const char *nuid = "";
+    for (size_t i = 0; i < s->parts_count && !*nuid; i++) {
+        nuid = s->parts[i].object.nuid;
+    }
+    snprintf(out, out_bytes, "%s%s%s", id.text, *nuid ? "." : "", nuid);
+}
+
 static enum err publish(struct submission *s) {
     AUTO(bytes_free) struct bytes_mut packed = {0};
     struct sha256 fingerprint;
     struct job_name name = {s->client.tenant, s->job_id};
     struct subject subject = subject_job(&s->client.space, s->priority, s->digest.b, name);
-    struct subject id = message_id_of_job(name, s->generation);
     struct publish_ack ack;
+    char id[SUBJECT_BYTES_MAX + 72];
+    make_message_id(id, sizeof id, s);
     TRY(pack_job(&packed, &fingerprint, s));
     TRY(check_taken(s, &fingerprint));
     enum err code = E_TIMEOUT;
@@ -273,7 +289,7 @@ static enum err publish(struct submission *s) {
         }
         code = transport_publish(&ack, s->client.transport, subject.text,
                                  bytes_of(packed.ptr, packed.len),
-                                 &(struct publish_options){.message_id = id.text});
+                                 &(struct publish_options){.message_id = id});
     }
     if (code == E_NET) {
         struct fault fault = fault_of(code);

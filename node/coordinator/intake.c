@@ -27,6 +27,42 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
+static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *object) {
+    for (size_t i = 0; job && i < job->n_partitions; i++) {
+        const Bellows__V1__Body *body = job->partitions[i]->body;
+        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT &&
+            !strcmp(body->object->nuid, object->nuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. */
+static void drop_bodies(struct coordinator *c, const job_message *job, const struct record *r) {
+    AUTO(message_free) job_message *kept = NULL;
+    if (job_state_is_open(r->state) &&
+        job_unpack(&kept, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
+        return; /* not known which ones are in use */
+    }
+    for (size_t i = 0; i < job->n_partitions; i++) {
+        const Bellows__V1__Body *body = job->partitions[i]->body;
+        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT && !has_body(kept, body->object)) {
+            janitor_add(c->janitor, body->object->bucket, body->object->nuid, body->object->name);
+        }
+    }
+}
+
+/* A repeat (code OK) or a refused one leaves nothing behind; `code` is passed on with its detail. */
+static enum err turn_away(struct coordinator *c, enum err code, const job_message *job,
+                          const struct record *r) {
+    struct fault fault = fault_of(code);
+    if (code == OK || err_class(code) == CLASS_REJECT) {
+        drop_bodies(c, job, r);
+    }
+    return code == OK ? OK : fault_raise(&fault);
+}
+
 /* A refusal cannot be the job's result, as the id belongs to other work: it goes to the asker's reply subject and out as an event. */
 static void refuse(struct coordinator *c, const job_message *job, enum err code) {
     struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
@@ -156,10 +192,14 @@ static enum err take_known(struct coordinator *c, const job_message *job, struct
     TRY(record_load(&slot, &found, &at));
     REQUIRE(found, E_NET, "job %s: the record is gone again", job->job_id);
     if (slot.record.generation == job->generation) {
-        return check_repeat(c, &slot.record, job, fingerprint, &at);
+        return turn_away(c, check_repeat(c, &slot.record, job, fingerprint, &at), job,
+                         &slot.record);
     }
-    TRY(record_reopen(&slot.record, data, fingerprint, job->generation, (uint32_t)job->n_partitions,
-                      clock_unix_ns() / 1000000));
+    enum err code = record_reopen(&slot.record, data, fingerprint, job->generation,
+                                  (uint32_t)job->n_partitions, clock_unix_ns() / 1000000);
+    if (code != OK) {
+        return turn_away(c, code, job, &slot.record);
+    }
     TRY(record_replace(&stored, &slot, &at));
     REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
     TRY(note_queued(c, &slot, (struct bytes){0}, &at, job));

@@ -205,6 +205,50 @@ static void claim_repeats(void) {
     fleet_free(&f);
 }
 
+static unsigned bodies_left(struct fleet *f) {
+    unsigned count = 0;
+    for (uint64_t sequence = 1;;) {
+        AUTO(message_done) struct message m = {0};
+        bool found = false;
+        CHECK_OK(stream_get_next(&m, &found, f->user.link, "OBJ_bellows-in-acme", sequence,
+                                 "$O.bellows-in-acme.C.>"));
+        if (!found) {
+            return count;
+        }
+        count++;
+        sequence = m.sequence + 1;
+    }
+}
+
+static bool one_body_left(void *f) {
+    return bodies_left(f) == 1;
+}
+
+static bool no_body_left(void *f) {
+    return bodies_left(f) == 0;
+}
+
+/* First while the job waits, then when it has ended: in the bucket stays what the job needs, and in the end nothing. */
+static void claim_repeated_bodies(void) {
+    struct fleet *f = fleet_new(0);
+    static const char *const marks[] = {"0", "1", "2"};
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        submit_job(&f->user, &(struct job_order){.case_name = i < 2 ? MUL : CHAIN,
+                                                 .job_id = "big",
+                                                 .body_as_object = true,
+                                                 .object_mark = marks[i]});
+    }
+    wait_until(one_body_left, f, "the bodies of the repeat and of other work are purged");
+    fleet_start_lane(f, 0);
+    AUTO(message_free) result_message *r = job_result(&f->user, "big", 1);
+    check_proved(r, MUL, 1); /* its own body was left alone */
+    submit_job(&f->user,
+               &(struct job_order){
+                   .case_name = MUL, .job_id = "big", .body_as_object = true, .object_mark = "3"});
+    wait_until(no_body_left, f, "nothing is left");
+    fleet_free(&f);
+}
+
 static void claim_device_errors_go_elsewhere(void) {
     struct fleet *f = fleet_new(2);
     fleet_trouble(0, TROUBLE_DEVICE, 1);
@@ -510,6 +554,8 @@ int main(int argc, char **argv) {
         {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
         {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},
         {"a repeat gets the first result, other work under its id is refused", claim_repeats},
+        {"bodies that come with a repeat or with refused work are purged, the job's own stays",
+         claim_repeated_bodies},
         {"after a device error a job goes elsewhere", claim_device_errors_go_elsewhere},
         {"a job that fails everywhere is set aside with its evidence, and may be sent again",
          claim_poison},

@@ -34,117 +34,156 @@ static const char *file_of(const char *case_name, const char *tail) {
     return path;
 }
 
+enum { ORDER_PARTS_MAX = 16 };
+
+struct order_draft {        /* what a descriptor lends while it is made */
+    struct witness witness; /* owned */
+    uint32_t parts_count;
+    Bellows__V1__Body *bodies[ORDER_PARTS_MAX]; /* owned: mem_free */
+    struct bytes_mut frames[ORDER_PARTS_MAX];   /* owned */
+    char names[ORDER_PARTS_MAX][160], nuids[ORDER_PARTS_MAX][64], bucket[SUBJECT_BYTES_MAX];
+};
+
 static enum err upload_frame(void *ctx, struct bytes frame) {
     return object_upload_chunk(ctx, frame);
 }
 
-static Bellows__V1__Body *write_body(const struct submitter *s, const struct witness *w,
-                                     bool as_object, struct bytes_mut *frames,
-                                     struct object_info *info, const char *name) {
+static void draft_done(struct order_draft *d) {
+    for (uint32_t i = 0; i < d->parts_count; i++) {
+        mem_free(d->bodies[i]);
+        mem_free(d->frames[i].ptr);
+    }
+    witness_close(&d->witness);
+}
+
+static enum err write_object(struct body_summary *summary, struct object_info *info,
+                             const struct submitter *s, const char *tenant,
+                             const struct frame_layout *layout, struct bytes data,
+                             const char *name) {
+    AUTO(object_upload_close) struct object_upload *upload = NULL;
+    struct subject bucket = bucket_in(&s->space, tenant);
+    TRY(fleet_ensure_tenant(s->link, &s->space, tenant, &(struct fleet_options){0}));
+    TRY(object_upload_open(&upload, s->link, bucket.text, name));
+    TRY(body_write(summary, layout, &data, upload_frame, upload));
+    return object_upload_commit(info, upload);
+}
+
+static enum err write_body(struct order_draft *d, uint32_t idx, const struct submitter *s,
+                           const struct job_order *j, const char *tenant) {
     struct frame_layout layout;
     struct body_summary summary;
     AUTO(body_vector_close) struct body_vector v = {0};
+    struct bytes raw = bytes_of(d->witness.values, d->witness.count * SCALAR_BYTES);
     struct body_place place = {0};
-    Bellows__V1__Body *body = NULL;
-    static struct subject bucket; /* the description lends it */
-    bucket = bucket_in(&s->space, "acme");
-    CHECK_OK(body_vector_open(&v, SECTION_WITNESS_RAW, bytes_of(w->values, w->count * SCALAR_BYTES),
-                              w->curve->r.w, NULL));
+    struct subject bucket = bucket_in(&s->space, tenant);
+    TRY(body_vector_open(&v, SECTION_WITNESS_RAW, raw, d->witness.curve->r.w, NULL));
     if (s->bodies_raw) {
         body_vector_close(&v);
-        v.section = (struct frame_section){SECTION_WITNESS_RAW, w->count, w->count * SCALAR_BYTES};
-        v.data = bytes_of(w->values, w->count * SCALAR_BYTES);
+        v.section = (struct frame_section){SECTION_WITNESS_RAW, d->witness.count, raw.len};
+        v.data = raw;
     }
-    CHECK_OK(body_layout_of_witness(&layout, &v.section));
-    if (as_object) {
-        struct object_upload *upload = NULL;
-        CHECK_OK(fleet_ensure_tenant(s->link, &s->space, "acme", &(struct fleet_options){0}));
-        CHECK_OK(object_upload_open(&upload, s->link, bucket.text, name));
-        CHECK_OK(body_write(&summary, &layout, &v.data, upload_frame, upload));
-        CHECK_OK(object_upload_commit(info, upload));
-        object_upload_close(&upload);
-        place = (struct body_place){.bucket = bucket.text, .name = name, .nuid = info->nuid};
+    TRY(body_layout_of_witness(&layout, &v.section));
+    if (j->body_as_object) {
+        struct object_info info;
+        snprintf(d->names[idx], sizeof d->names[idx], "%s%s%s.%u", j->job_id,
+                 j->object_mark ? "." : "", j->object_mark ? j->object_mark : "", idx);
+        TRY(write_object(&summary, &info, s, tenant, &layout, v.data, d->names[idx]));
+        snprintf(d->nuids[idx], sizeof d->nuids[idx], "%s", info.nuid);
+        if (j->nuids) {
+            memcpy(j->nuids[idx], d->nuids[idx], sizeof d->nuids[idx]);
+        }
+        snprintf(d->bucket, sizeof d->bucket, "%s", bucket.text);
+        place =
+            (struct body_place){.bucket = d->bucket, .name = d->names[idx], .nuid = d->nuids[idx]};
     } else {
-        CHECK_OK(body_write_inline(&summary, frames, &layout, &v.data, JOB_INLINE_BYTES_MAX));
-        place.inline_frames = bytes_of(frames->ptr, frames->len);
+        TRY(body_write_inline(&summary, &d->frames[idx], &layout, &v.data, JOB_INLINE_BYTES_MAX));
+        place.inline_frames = bytes_of(d->frames[idx].ptr, d->frames[idx].len);
     }
-    CHECK_OK(body_describe(&body, &summary, place));
-    return body;
+    return body_describe(&d->bodies[idx], &summary, place);
 }
 
-static void push_key(const struct submitter *s, const char *path, const struct sha256 *digest) {
+static enum err push_key(const struct submitter *s, const char *path, const struct sha256 *digest) {
     char hex[SHA256_HEX_BYTES];
     struct object_info info;
-    struct file_map map;
+    AUTO(file_map_close) struct file_map map = {0};
     struct subject bucket = bucket_keys(&s->space);
     bool found = false;
     sha256_hex(hex, digest);
-    CHECK_OK(object_info(&info, &found, s->link, bucket.text, hex));
-    if (!found) {
-        CHECK_OK(file_map_open(&map, path));
-        CHECK_OK(object_put_bytes(&info, s->link, bucket.text, hex, map.bytes));
-        file_map_close(&map);
+    TRY(object_info(&info, &found, s->link, bucket.text, hex));
+    if (found) {
+        return OK;
     }
+    TRY(file_map_open(&map, path));
+    return object_put_bytes(&info, s->link, bucket.text, hex, map.bytes);
 }
 
 static const char *key_of(const struct job_order *j) {
     return j->key ? check_vectors(j->key) : file_of(j->case_name, "circuit.zkey");
 }
 
-void submit_job(const struct submitter *s, const struct job_order *j) {
-    enum { PARTS_MAX = 16 };
-    uint32_t count = j->parts_count ? j->parts_count : 1;
-    struct sha256 digest;
-    struct file_map key;
-    struct witness w;
-    struct bytes_mut frames[PARTS_MAX] = {{0}}, packed;
-    struct object_info infos[PARTS_MAX];
-    char names[PARTS_MAX][64];
-    Bellows__V1__Partition partitions[PARTS_MAX], *ptrs[PARTS_MAX];
-    job_message m = BELLOWS__V1__JOB__INIT;
-    CHECK(count <= PARTS_MAX);
-    CHECK_OK(file_map_open(&key, key_of(j)));
-    CHECK_OK(sha256_of(&digest, key.bytes));
-    file_map_close(&key);
-    if (!j->key_unregistered) {
-        push_key(s, key_of(j), &digest);
-    }
-    CHECK_OK(witness_open(&w, j->witness ? check_vectors(j->witness)
-                                         : file_of(j->case_name, "witness.wtns")));
-    for (uint32_t i = 0; i < count; i++) {
-        snprintf(names[i], sizeof names[i], "%s.%u", j->job_id, i);
-        bellows__v1__partition__init(&partitions[i]);
-        partitions[i].body = write_body(s, &w, j->body_as_object, &frames[i], &infos[i], names[i]);
-        ptrs[i] = &partitions[i];
-    }
-    m.version = WIRE_VERSION;
-    m.job_id = (char *)(uintptr_t)j->job_id;
-    m.tenant = (char *)(uintptr_t) "acme";
-    m.key_digest = (ProtobufCBinaryData){SHA256_BYTES, digest.b};
-    m.curve = (Bellows__V1__Curve)w.curve->id;
-    m.priority = j->priority;
-    m.deadline_unix_ms = j->deadline_ms ? clock_unix_ns() / 1000000 + j->deadline_ms : 0;
-    m.reply_subject = (char *)(uintptr_t)(j->reply_subject ? j->reply_subject : "");
-    m.generation = j->generation ? j->generation : 1;
-    m.submitted_unix_ms = clock_unix_ns() / 1000000;
-    m.n_partitions = count;
-    m.partitions = ptrs;
-    CHECK_OK(job_pack(&packed, &m));
-    struct job_name name = {"acme", j->job_id};
-    struct subject subject = subject_job(&s->space, m.priority, digest.b, name);
+static enum err digest_of(struct sha256 *digest, const char *path) {
+    AUTO(file_map_close) struct file_map key = {0};
+    TRY(file_map_open(&key, path));
+    return sha256_of(digest, key.bytes);
+}
+
+static enum err publish(const struct submitter *s, const job_message *m,
+                        const struct job_order *j) {
+    struct bytes_mut packed = {0};
+    struct subject subject = subject_job(&s->space, m->priority, m->key_digest.data,
+                                         (struct job_name){m->tenant, m->job_id});
     char id[32];
     static unsigned
         sent; /* no message id twice: repeats must meet the coordinator, not the server's window */
     snprintf(id, sizeof id, "sent.%u", sent++);
     struct publish_ack ack;
-    CHECK_OK(transport_publish(&ack, s->link, subject.text, bytes_of(packed.ptr, packed.len),
-                               &(struct publish_options){.message_id = id}));
-    mem_free(packed.ptr);
-    for (uint32_t i = 0; i < count; i++) {
-        mem_free(partitions[i].body);
-        mem_free(frames[i].ptr);
+    TRY(job_pack(&packed, m));
+    if (j->sent_ns) {
+        *j->sent_ns = clock_ns();
     }
-    witness_close(&w);
+    enum err code = transport_publish(
+        &ack, s->link, subject.text, bytes_of(packed.ptr, packed.len),
+        &(struct publish_options){.message_id = j->message_id ? j->message_id : id});
+    mem_free(packed.ptr);
+    return code;
+}
+
+enum err job_order_send(const struct submitter *s, const struct job_order *j) {
+    AUTO(draft_done) struct order_draft d = {.parts_count = j->parts_count ? j->parts_count : 1};
+    const char *tenant = j->tenant ? j->tenant : "acme";
+    struct sha256 digest;
+    Bellows__V1__Partition partitions[ORDER_PARTS_MAX], *ptrs[ORDER_PARTS_MAX];
+    job_message m = BELLOWS__V1__JOB__INIT;
+    ASSERT(d.parts_count <= ORDER_PARTS_MAX);
+    TRY(digest_of(&digest, key_of(j)));
+    if (!j->key_unregistered) {
+        TRY(push_key(s, key_of(j), &digest));
+    }
+    TRY(witness_open(&d.witness, j->witness ? check_vectors(j->witness)
+                                            : file_of(j->case_name, "witness.wtns")));
+    for (uint32_t i = 0; i < d.parts_count; i++) {
+        TRY(write_body(&d, i, s, j, tenant));
+        bellows__v1__partition__init(&partitions[i]);
+        partitions[i].body = d.bodies[i];
+        ptrs[i] = &partitions[i];
+    }
+    m.version = WIRE_VERSION;
+    m.job_id = (char *)(uintptr_t)j->job_id;
+    m.tenant = (char *)(uintptr_t)tenant;
+    m.key_digest = (ProtobufCBinaryData){SHA256_BYTES, digest.b};
+    m.curve = (Bellows__V1__Curve)d.witness.curve->id;
+    m.priority = j->priority;
+    m.deadline_unix_ms = j->deadline_ms ? clock_unix_ns() / 1000000 + j->deadline_ms : 0;
+    m.reply_subject = (char *)(uintptr_t)(j->reply_subject ? j->reply_subject : "");
+    m.generation = j->generation ? j->generation : 1;
+    m.submitted_unix_ms = clock_unix_ns() / 1000000;
+    m.n_partitions = d.parts_count;
+    m.partitions = ptrs;
+    return publish(s, &m, j);
+}
+
+void submit_job(const struct submitter *s, const struct job_order *j) {
+    CHECK_OK(job_order_send(s, j));
 }
 
 static struct job_place place_of(const struct submitter *s, const char *job_id) {

@@ -19,14 +19,21 @@ struct job_order {
     const char
         *witness; /* another file than the case's witness.wtns, below the curve's folder; NULL */
     const char *job_id;
-    uint32_t parts_count; /* 0: 1 */
-    uint64_t generation;  /* 0: 1 */
+    const char *tenant;      /* NULL: "acme" */
+    const char *message_id;  /* NULL: one that was never used before */
+    const char *object_mark; /* part of the names of its objects; NULL: none */
+    uint32_t parts_count;    /* 0: 1 */
+    uint64_t generation;     /* 0: 1 */
     uint32_t priority;
     uint64_t deadline_ms; /* from now; 0: none */
     const char *reply_subject;
     bool body_as_object, key_unregistered;
+    char (*nuids)[64]; /* where the nuids of its objects go, one per partition; may be NULL */
+    uint64_t *sent_ns; /* when the descriptor was handed to the connection; may be NULL */
     uint32_t lie_values_count; /* != 0: what the descriptor claims */
 };
+/* Key, bodies, descriptor, in this order; what the transport says. */
+FALLIBLE job_order_send(const struct submitter *s, const struct job_order *job);
 void submit_job(const struct submitter *s, const struct job_order *job);
 /* The result, which must come within thirty seconds; message_free. */
 result_message *job_result(const struct submitter *s, const char *job_id, uint64_t generation);
