@@ -20,7 +20,7 @@
 #define SECOND UINT64_C(1000000000)
 enum { WORDS_MAX = 40, PATH_BYTES = 640 };
 
-static const char *program(void) {
+const char *host_program(void) {
     static char path[512];
     const char *build = getenv("BELLOWS_BUILD");
     snprintf(path, sizeof path, "%s/bellows", build ? build : "build");
@@ -35,10 +35,10 @@ static const char *runtime_variable(const struct host *h) {
 }
 
 static void start(struct child *out, struct host *h, const char *log, const char *const *words) {
-    const char *argv[WORDS_MAX + 2] = {program()};
+    const char *argv[WORDS_MAX + 2] = {host_program()};
     char server[160], path[PATH_BYTES];
     size_t count = 1;
-    snprintf(server, sizeof server, "--server=%s", h->server.url);
+    snprintf(server, sizeof server, "--server=%s", h->url[0] ? h->url : h->server.url);
     for (size_t i = 0; words[i]; i++) {
         CHECK(count < WORDS_MAX);
         argv[count++] = words[i];
@@ -101,16 +101,20 @@ void host_connect(struct host *h) {
     wait_until(streams_are_there, h, "the coordinator has made the streams");
 }
 
-void host_start(struct host *h) {
+void host_start_server(struct host *h, const struct check_server_options *options) {
     char *dir = NULL;
     *h = (struct host){0};
-    if (access(program(), X_OK) != 0) {
-        check_skip("%s is not built", program());
+    if (access(host_program(), X_OK) != 0) {
+        check_skip("%s is not built", host_program());
     }
-    check_server_start(&h->server, NULL);
+    check_server_start(&h->server, options);
     CHECK_OK(dir_make_temp(&dir, "bellows-e2e"));
     snprintf(h->dir, sizeof h->dir, "%s", dir);
     mem_free(dir);
+}
+
+void host_start(struct host *h) {
+    host_start_server(h, NULL);
     host_start_coordinator(h);
     host_connect(h);
 }
@@ -200,7 +204,7 @@ uint64_t host_stream_count(struct host *h, const char *tail) {
 
 void host_run(struct ran *out, struct host *h, const char *format, ...) {
     char line[4096], words[WORDS_MAX][PATH_BYTES], log[PATH_BYTES], server[160];
-    const char *argv[WORDS_MAX + 2] = {program()};
+    const char *argv[WORDS_MAX + 2] = {host_program()};
     size_t count = 0;
     va_list args;
     va_start(args, format);

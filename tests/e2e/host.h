@@ -10,7 +10,7 @@
 #include "tests/check/server.h"
 #include "tests/unit/daemon/submitter.h"
 
-enum { HOST_NODES_MAX = 2 };
+enum { HOST_NODES_MAX = 4 };
 
 struct host {
     struct check_server server;
@@ -18,9 +18,13 @@ struct host {
     struct child nodes[HOST_NODES_MAX];
     struct submitter user;
     char dir[256];
+    char url[96];      /* what processes started from now on connect to; "": the server */
     unsigned commands; /* run so far */
 };
 
+const char *host_program(void); /* a path */
+/* The folder and the server alone. */
+void host_start_server(struct host *h, const struct check_server_options *options);
 /* The server and a coordinator. */
 void host_start(struct host *h);
 /* Ends everything, removes the folder. */

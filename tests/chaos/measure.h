@@ -1,0 +1,9 @@
+/* How fast a small fleet reacts: figures printed, limits checked. Each claim has a fleet of its own, without wires.
+ *
+ * Threads  the claim's.
+ */
+#pragma once
+
+void claim_failover(void);
+void claim_dead_lane(void);
+void claim_latency(void);
