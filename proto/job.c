@@ -99,7 +99,7 @@ static FALLIBLE check_names(const job_message *job) {
             job->priority, JOB_PRIORITY_COUNT - 1);
     REQUIRE(job->generation > 0, E_RANGE, "generation is 0: it counts from 1");
     if (job->reply_subject[0]) {
-        TRY(subject_check_foreign(job->reply_subject, "reply_subject"));
+        TRY(subject_check_reply(job->reply_subject, job->tenant));
     }
     return OK;
 }

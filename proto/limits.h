@@ -12,6 +12,13 @@ enum {
     RESULT_BYTES_MAX = 256 * 1024,   /* packed result */
     RECORD_BYTES_MAX = 512 * 1024,   /* packed job record: descriptor and history */
     MESSAGE_BYTES_MAX = 1024 * 1024, /* any protobuf message but a frame */
+    HEARTBEAT_BYTES_MAX = 2 * 1024,
+    EVENT_BYTES_MAX = 4 * 1024,
+    CONTROL_BYTES_MAX = 4 * 1024, /* requests on ctl subjects, their replies, cancel marks */
+    LANE_INFO_BYTES_MAX = 64 * 1024,
+    KEY_RECORD_BYTES_MAX = 4 * 1024,
+    LEASE_BYTES_MAX = 4 * 1024,
+    ASSIGNMENT_BYTES_MAX = JOB_BYTES_MAX + 4 * 1024,
     MESSAGE_UNKNOWN_FIELDS_MAX = 16,
     MESSAGE_DEPTH_MAX = 8,
     MESSAGE_ITEMS_MAX = 64 * 1024, /* fields and repeated entries together */

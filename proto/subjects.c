@@ -34,6 +34,7 @@ static const char *const patterns[SUBJECT_KINDS_COUNT] = {
     [SUBJECT_CTL_NODE] = "ctl node n v",
     [SUBJECT_CTL_ALL] = "ctl all v",
     [SUBJECT_CTL_COORDINATOR] = "ctl coordinator v",
+    [SUBJECT_CTL_TENANT] = "ctl tenant t v",
     [SUBJECT_CTL_CANCEL] = "ctl cancel t j",
 };
 
@@ -272,6 +273,12 @@ struct subject subject_ctl_coordinator(const struct subject_space *s, const char
     return build(s, SUBJECT_CTL_COORDINATOR, &(struct fields){.verb = verb});
 }
 
+struct subject subject_ctl_tenant(const struct subject_space *s, const char *tenant,
+                                  const char *verb) {
+    ASSERT(tenant);
+    return build(s, SUBJECT_CTL_TENANT, &(struct fields){.tenant = tenant, .verb = verb});
+}
+
 /* --- Filters: the same patterns with fields left out --- */
 
 struct subject filter_jobs(const struct subject_space *s, int priority) {
@@ -334,6 +341,10 @@ struct subject filter_heartbeats(const struct subject_space *s) {
 
 struct subject filter_cancels(const struct subject_space *s) {
     return build(s, SUBJECT_CTL_CANCEL, &(struct fields){0});
+}
+
+struct subject filter_tenant_requests(const struct subject_space *s, const char *verb) {
+    return build(s, SUBJECT_CTL_TENANT, &(struct fields){.verb = verb});
 }
 
 /* --- Streams, buckets, keys, consumers, message ids --- */
@@ -578,6 +589,29 @@ FALLIBLE subject_check_foreign(const char *text, const char *what) {
                 c, i);
         REQUIRE(c != '.' || (i > 0 && i + 1 < len && text[i + 1] != '.'), E_FORMAT,
                 "%s has an empty token at position %zu", what, i);
+    }
+    return OK;
+}
+
+bool subject_is_inbox(const char *text) {
+    return strncmp(text, "_INBOX.", 7) == 0 || strncmp(text, "_R_.", 4) == 0;
+}
+
+FALLIBLE subject_check_reply(const char *text, const char *tenant) {
+    static const char *const roles[] = {"worker", "coordinator", "operator", "dashboard"};
+    TRY(subject_check_foreign(text, "reply_subject"));
+    REQUIRE(strncmp(text, "_INBOX.", 7) == 0, E_FORMAT,
+            "reply_subject \"%.100s\" is no inbox: it must begin with \"_INBOX.\"", text);
+    const char *owner = text + 7, *rest = strchr(owner, '.');
+    size_t len = rest ? (size_t)(rest - owner) : strlen(owner);
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        REQUIRE(strlen(roles[i]) != len || strncmp(owner, roles[i], len) != 0, E_FORMAT,
+                "reply_subject \"%.100s\" is the inbox of a %s", text, roles[i]);
+    }
+    if (len == strlen("submitter") && strncmp(owner, "submitter", len) == 0) {
+        size_t tenant_len = strlen(tenant);
+        REQUIRE(rest && strncmp(rest + 1, tenant, tenant_len) == 0 && rest[1 + tenant_len] == '.',
+                E_FORMAT, "reply_subject \"%.100s\" is not an inbox of tenant %s", text, tenant);
     }
     return OK;
 }

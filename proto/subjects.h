@@ -49,13 +49,16 @@ struct subject subject_telemetry(const struct subject_space *s, struct lane_name
 struct subject subject_telemetry_fleet(const struct subject_space *s); /* the coordinator's */
 struct subject subject_event(const struct subject_space *s, struct job_name job, const char *state);
 struct subject subject_heartbeat(const struct subject_space *s, struct lane_name lane);
-/* Control: one lane, one node (all its lanes and the supervisor), every node, the coordinator; and cancel marks to whoever
- * holds the job. Verbs: "drain", "resume", "stop", "dump"; coordinator: "cancel", "status". */
+/* Control: one lane, one node (all its lanes and the supervisor), every node; the coordinator, asked by an operator or by a
+ * tenant about its own jobs; and cancel marks to whoever holds the job. Verbs: "drain", "resume", "stop", "dump"; coordinator:
+ * "status"; tenant: "cancel". The tenant stands in the subject so that the server can tell whose request it is. */
 struct subject subject_ctl_lane(const struct subject_space *s, struct lane_name lane,
                                 const char *verb);
 struct subject subject_ctl_node(const struct subject_space *s, const char *node, const char *verb);
 struct subject subject_ctl_all(const struct subject_space *s, const char *verb);
 struct subject subject_ctl_coordinator(const struct subject_space *s, const char *verb);
+struct subject subject_ctl_tenant(const struct subject_space *s, const char *tenant,
+                                  const char *verb);
 struct subject subject_ctl_cancel(const struct subject_space *s, struct job_name job);
 
 /* --- Filters: the same with wildcards. --- */
@@ -75,6 +78,7 @@ struct subject filter_events(const struct subject_space *s);
 struct subject filter_events_of(const struct subject_space *s, struct job_name job);
 struct subject filter_heartbeats(const struct subject_space *s);
 struct subject filter_cancels(const struct subject_space *s);
+struct subject filter_tenant_requests(const struct subject_space *s, const char *verb);
 
 /* --- Streams, buckets, KV keys, consumers, message ids. --- */
 struct subject stream_name(const struct subject_space *s,
@@ -107,6 +111,7 @@ enum subject_kind {
     SUBJECT_CTL_NODE,
     SUBJECT_CTL_ALL,
     SUBJECT_CTL_COORDINATOR,
+    SUBJECT_CTL_TENANT,
     SUBJECT_CTL_CANCEL,
     SUBJECT_KINDS_COUNT
 };
@@ -127,5 +132,15 @@ FALLIBLE lane_key_parse(char node[ID_BYTES_MAX + 1], uint32_t *gpu, const char *
 /* A subject that somebody else chose (a reply subject): printable ASCII, no space, no wildcard, no empty token, not `$…`,
  * shorter than SUBJECT_BYTES_MAX. */
 FALLIBLE subject_check_foreign(const char *text, const char *what);
+
+/* --- Inboxes: where replies go ---
+ *
+ * Each role has its own, `_INBOX.<role>.<name>`, which is the name of its certificate behind `_INBOX`; a fleet without roles
+ * uses `_INBOX.<anything>`. Whoever answers does so with its own permissions, so what it answers to must be an inbox: the asker
+ * chose the subject. */
+enum { INBOX_BYTES_MAX = 192 };
+bool subject_is_inbox(const char *text); /* also what a server makes of one between accounts */
+/* Where a job's result may be sent: an inbox of nobody, or of this tenant's submitters. */
+FALLIBLE subject_check_reply(const char *text, const char *tenant);
 /* NATS wildcards: does `filter` (with * and >) cover `subject`? */
 bool subject_matches(const char *filter, const char *subject);

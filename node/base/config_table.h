@@ -26,6 +26,8 @@
            "Client certificate; needs tls_key.")                                                                        \
     TEXT(  tls_key,    "",                      "FILE",                   CONFIG_FLEET,                                 \
            "Key of the client certificate.")                                                                            \
+    SWITCH(plaintext,  false,                                             CONFIG_FLEET,                                 \
+           "Talks without TLS to a server on another machine, too.")                                                    \
     TEXT(  prefix,     "bellows",               "WORD",                   CONFIG_FLEET,                                 \
            "First word of every subject; two fleets on one server differ here.")                                        \
     CHOICE(log_level,  "info",                  "debug|info|warn|error",  CONFIG_DAEMONS,                               \

@@ -23,6 +23,7 @@
 static const char DEFAULT_SERVER[] = "nats://127.0.0.1:4222";
 static const uint64_t LOOK_NS = UINT64_C(1000000000);
 static const uint64_t GRACE_NS = UINT64_C(5000000000);
+static const uint64_t CONTROL_WAIT_NS = UINT64_C(5000000000);
 enum { HEARD_MAX = 16, PATH_BYTES = 4096 };
 
 /* --- Which server --- */
@@ -80,15 +81,23 @@ struct transport_options client_transport_options(const struct config *config) {
     return (struct transport_options){
         .url = config->server,
         .creds_file = or_null(config->creds),
+        .plaintext = config->plaintext,
         .tls = {.ca_file = or_null(config->tls_ca),
                 .cert_file = or_null(config->tls_cert),
                 .key_file = or_null(config->tls_key)},
     };
 }
 
-/* One question spares the wait for an answer that nobody can give. */
+/* One question spares the wait for an answer that nobody can give. A role may not ask for a stream's state, which holds
+ * everybody's subjects; it may read the lease. */
 static enum err check_fleet(const struct client *c) {
     struct stream_info info;
+    if (c->config.tls_cert[0] || c->config.creds[0]) {
+        AUTO(kv_entry_done) struct kv_entry lease = {0};
+        struct subject lead = kv_bucket_name(&c->space, "lead");
+        bool found = false;
+        return kv_get(&lease, &found, c->transport, lead.text, "leader");
+    }
     struct subject bucket = kv_bucket_name(&c->space, "jobs");
     char name[SUBJECT_BYTES_MAX + 4];
     snprintf(name, sizeof name, "KV_%s", bucket.text);
@@ -150,11 +159,23 @@ enum err client_wait_limit(uint64_t *out, const struct args *args) {
     return OK;
 }
 
-/* --- Keys --- */
-
 static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
+
+enum err client_control(Bellows__V1__ControlReply **reply, const struct client *c,
+                        const struct subject *subject, Bellows__V1__Control *request) {
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    AUTO(message_done) struct message answer = {0};
+    request->version = WIRE_VERSION;
+    TRY(message_pack(&packed, request, CONTROL_BYTES_MAX, "control request"));
+    TRY(transport_request(&answer, c->transport, subject->text, bytes_of(packed.ptr, packed.len),
+                          CONTROL_WAIT_NS));
+    return message_unpack(reply, &bellows__v1__control_reply__descriptor, answer.data,
+                          CONTROL_BYTES_MAX, "control reply");
+}
+
+/* --- Keys --- */
 
 static enum err register_key(struct client *c, struct key *key, const struct sha256 *digest,
                              const struct object_info *info) {
@@ -177,7 +198,7 @@ static enum err register_key(struct client *c, struct key *key, const struct sha
     m.terms_b_count = shape->terms_count[1];
     m.added_unix_ms = clock_unix_ns() / 1000000;
     m.nuid = (char *)(uintptr_t)info->nuid;
-    TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "key record"));
+    TRY(message_pack(&packed, &m, KEY_RECORD_BYTES_MAX, "key record"));
     return kv_put(&revision, c->transport, bucket.text, hex, bytes_of(packed.ptr, packed.len));
 }
 
@@ -207,7 +228,13 @@ enum err client_push_key(bool *stored, struct client *c, struct key *key,
     sha256_hex(hex, digest);
     TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
     if (!is_there) {
-        TRY(upload_key(&info, c, key, hex));
+        enum err code = upload_key(&info, c, key, hex);
+        REQUIRE(
+            code != E_NET || !(c->config.tls_cert[0] || c->config.creds[0]), E_NET,
+            "the fleet has no key %.16s, and storing it failed: %.200s; if this role may not, an "
+            "operator does it with `bellows key push`",
+            hex, fault_of(code).detail);
+        TRY(code);
         REQUIRE(!memcmp(&info.sha256, digest, sizeof *digest), E_IO,
                 "%s changed while it was stored; try again", key_path(key));
     }

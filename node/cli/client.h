@@ -13,6 +13,7 @@
 #include "node/job/result.h"
 #include "node/key/key.h"
 #include "node/transport/fleet.h"
+#include "proto/fleet.pb-c.h"
 
 struct client {
     struct config config;        /* owned */
@@ -47,6 +48,10 @@ struct transport_options client_transport_options(const struct config *config);
 bool client_find_dev(char *out, size_t out_bytes);
 FALLIBLE client_note_dev(const char *url);
 void client_forget_dev(void);
+
+/* Asks whoever answers on a `ctl` subject; *reply: message_free. E_NET when nobody does. */
+FALLIBLE client_control(Bellows__V1__ControlReply **reply, const struct client *c,
+                        const struct subject *subject, Bellows__V1__Control *request);
 
 struct job_place client_place(const struct client *c, const char *job);
 /* Stores the key in the fleet if it is not there yet. *stored says whether it had to be. */

@@ -246,9 +246,27 @@ static bool is_ready(struct subject_parts *parts, const struct subject_space *sp
                      const struct message *m) {
     AUTO(message_free) Bellows__V1__Heartbeat *beat = NULL;
     return subject_parse(parts, space, m->subject) == OK && parts->gpu < 64 &&
-           message_unpack(&beat, &bellows__v1__heartbeat__descriptor, m->data, MESSAGE_BYTES_MAX,
+           message_unpack(&beat, &bellows__v1__heartbeat__descriptor, m->data, HEARTBEAT_BYTES_MAX,
                           "heartbeat") == OK &&
            beat->state == BELLOWS__V1__LANE_STATE__LANE_READY;
+}
+
+/* A lane may be ready before the coordinator has made all that others need: the last of it are the intake's consumers. */
+static enum err wait_for_streams(struct dev *d, const struct subject_space *space) {
+    struct subject stream = stream_name(space, "JOBS");
+    struct subject consumer = consumer_of_priority(JOB_PRIORITY_COUNT - 1);
+    struct consumer_info info;
+    bool found = false;
+    for (uint64_t start_ns = clock_ns(); !found;) {
+        TRY(check_children(d));
+        REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped while the fleet was starting");
+        REQUIRE(clock_ns() - start_ns < START_NS, E_TIMEOUT,
+                "the fleet's streams are not there after 30 s; see %s/coordinator.log", d->dir);
+        if (consumer_info(&info, &found, d->link, stream.text, consumer.text) != OK || !found) {
+            clock_sleep_ns(LOOK_NS);
+        }
+    }
+    return OK;
 }
 
 /* Ready when every lane has said that it is. */
@@ -274,6 +292,7 @@ static enum err wait_for_lanes(struct dev *d) {
             heard |= UINT64_C(1) << parts.gpu;
         }
     }
+    TRY(wait_for_streams(d, &space));
     /* So that submitters in other languages find the bucket of who names no tenant. */
     return fleet_ensure_tenant(d->link, &space, TENANT_DEFAULT, NULL);
 }

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t CANCEL_WAIT_NS = UINT64_C(5000000000);
 static const uint64_t UNKNOWN_WAIT_NS = UINT64_C(3000000000);
 static const uint64_t PAUSE_NS = UINT64_C(100000000);
 
@@ -196,26 +195,18 @@ static enum err run_list(struct args *args) {
 
 /* --- cancel --- */
 
-static void bytes_free(struct bytes_mut *b) {
-    mem_free(b->ptr);
-}
-
 static enum err ask_cancel(Bellows__V1__ControlReply **reply, struct client *c, const char *job,
                            const char *reason) {
     Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
-    AUTO(bytes_free) struct bytes_mut packed = {0};
-    AUTO(message_done) struct message answer = {0};
-    struct subject subject = subject_ctl_coordinator(&c->space, "cancel");
-    m.version = WIRE_VERSION;
+    struct subject subject = subject_ctl_tenant(&c->space, c->tenant, "cancel");
     m.tenant = (char *)(uintptr_t)c->tenant;
     m.job_id = (char *)(uintptr_t)job;
     m.reason = (char *)(uintptr_t)(reason ? reason : "");
-    TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "cancel request"));
-    enum err code = transport_request(&answer, c->transport, subject.text,
-                                      bytes_of(packed.ptr, packed.len), CANCEL_WAIT_NS);
-    REQUIRE(code == OK, E_NET, "no coordinator answers on %s; nothing was cancelled", c->server);
-    return message_unpack(reply, &bellows__v1__control_reply__descriptor, answer.data,
-                          MESSAGE_BYTES_MAX, "control reply");
+    enum err code = client_control(reply, c, &subject, &m);
+    REQUIRE(code != E_NET && code != E_TIMEOUT, E_NET,
+            "no coordinator answers on %s; nothing was cancelled: %.200s", c->server,
+            fault_of(code).detail);
+    return code;
 }
 
 static enum err run_cancel(struct args *args) {

@@ -97,8 +97,9 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
     case LANE_NEWS_CAME:
         log_info("lane.came", "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
         break;
-    case LANE_NEWS_REBORN: /* it emptied its own stream when it started */
+    case LANE_NEWS_REBORN: /* what lay before its predecessor is placed anew */
         log_warn("lane.reborn", "node=%s gpu=%u session=%s", v->ref.node, v->ref.gpu, v->session);
+        purge_lane(c, idx);
         lose(c, idx, PART_LOST);
         break;
     case LANE_NEWS_LEAVING:
@@ -120,10 +121,15 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
 
 static enum err cancel(struct coordinator *c, const struct message *m, enum job_state *state) {
     AUTO(message_free) Bellows__V1__Control *control = NULL;
-    TRY(message_unpack(&control, &bellows__v1__control__descriptor, m->data, MESSAGE_BYTES_MAX,
+    TRY(message_unpack(&control, &bellows__v1__control__descriptor, m->data, CONTROL_BYTES_MAX,
                        "cancel request"));
+    struct subject_parts asked;
+    TRY(subject_parse(&asked, &c->space, m->subject));
     TRY(id_check(control->tenant, "tenant"));
     TRY(id_check(control->job_id, "job"));
+    REQUIRE(!strcmp(asked.tenant, control->tenant), E_FORMAT,
+            "a request about tenant %s came on the subject of tenant %s", control->tenant,
+            asked.tenant);
     return ending_stop(c, (struct job_name){control->tenant, control->job_id}, E_CANCELLED,
                        control->reason[0] ? control->reason : "cancelled on request", state);
 }
@@ -140,7 +146,7 @@ static void on_control(struct coordinator *c, const struct message *m) {
         code == OK ? (Bellows__V1__JobState)state : BELLOWS__V1__JOB_STATE__JOB_STATE_UNKNOWN;
     reply.error_name = (char *)(uintptr_t)(code == OK ? "" : err_name(code));
     reply.error_detail = (char *)(uintptr_t)(code == OK ? "" : err_detail());
-    if (message_pack(&packed, &reply, MESSAGE_BYTES_MAX, "control reply") == OK) {
+    if (message_pack(&packed, &reply, CONTROL_BYTES_MAX, "control reply") == OK) {
         IGNORE(message_respond(c->links.control, m, bytes_of(packed.ptr, packed.len)));
     }
     service_note(c->service, 0, clock_ns() - start_ns, code == OK ? NULL : reply.error_name);

@@ -50,11 +50,11 @@ static void tell_lanes(struct coordinator *c, const struct job_place *at, uint64
     mark.reason = control.reason = (char *)(uintptr_t)why;
     control.tenant = (char *)(uintptr_t)at->name.tenant;
     control.job_id = (char *)(uintptr_t)at->name.job;
-    if (message_pack(&packed_mark, &mark, MESSAGE_BYTES_MAX, "cancel mark") == OK) {
+    if (message_pack(&packed_mark, &mark, CONTROL_BYTES_MAX, "cancel mark") == OK) {
         IGNORE(kv_put(&revision, c->links.control, bucket.text, key.text,
                       bytes_of(packed_mark.ptr, packed_mark.len)));
     }
-    if (message_pack(&packed, &control, MESSAGE_BYTES_MAX, "control") == OK) {
+    if (message_pack(&packed, &control, CONTROL_BYTES_MAX, "control") == OK) {
         IGNORE(transport_send(c->links.control, subject.text, bytes_of(packed.ptr, packed.len)));
     }
 }

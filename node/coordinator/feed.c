@@ -102,7 +102,7 @@ static void *feed_main(void *ctx) {
 
 enum err feed_start(struct coordinator *c) {
     struct subject beats = filter_heartbeats(&c->space);
-    struct subject controls = subject_ctl_coordinator(&c->space, "cancel");
+    struct subject controls = filter_tenant_requests(&c->space, "cancel");
     struct subscribe_options on_beats = {.handler = on_heartbeat, .handler_ctx = c};
     struct subscribe_options on_controls = {.handler = on_control, .handler_ctx = c};
     atomic_store(&c->feeding, true);

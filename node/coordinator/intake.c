@@ -139,7 +139,7 @@ static enum err check_repeat(struct coordinator *c, const struct record *r, cons
 /* Cancelled while its message was on the way? */
 static enum err read_mark(bool *cancelled, const job_message *job, struct bytes value) {
     AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
-    TRY(message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, value, MESSAGE_BYTES_MAX,
+    TRY(message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, value, CONTROL_BYTES_MAX,
                        "cancel mark"));
     *cancelled = mark->generation >= job->generation;
     return OK;

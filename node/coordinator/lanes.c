@@ -136,7 +136,7 @@ static enum lane_news note_session(struct lane_view *v, const char *session, boo
 enum err lanes_hear(enum lane_news *news, size_t *lane_idx, struct lanes *l, struct bytes heartbeat,
                     uint64_t now_ns) {
     AUTO(message_free) Bellows__V1__Heartbeat *m = NULL;
-    TRY(message_unpack(&m, &bellows__v1__heartbeat__descriptor, heartbeat, MESSAGE_BYTES_MAX,
+    TRY(message_unpack(&m, &bellows__v1__heartbeat__descriptor, heartbeat, HEARTBEAT_BYTES_MAX,
                        "heartbeat"));
     TRY(id_check(m->session, "session of a lane"));
     TRY(find_or_add(lane_idx, l, m->node, m->gpu));
@@ -225,7 +225,7 @@ static void clear_told(struct lanes *l, struct lane_view *v) {
 
 enum err lanes_read_info(size_t *lane_idx, struct lanes *l, struct bytes info, uint64_t now_ns) {
     AUTO(message_free) Bellows__V1__LaneInfo *m = NULL;
-    TRY(message_unpack(&m, &bellows__v1__lane_info__descriptor, info, MESSAGE_BYTES_MAX,
+    TRY(message_unpack(&m, &bellows__v1__lane_info__descriptor, info, LANE_INFO_BYTES_MAX,
                        "lane entry"));
     TRY(find_or_add(lane_idx, l, m->node, m->gpu));
     struct lane_view *v = &l->views[*lane_idx];

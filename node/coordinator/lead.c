@@ -43,7 +43,7 @@ static enum err pack_lease(struct bytes_mut *out, const struct lead *l) {
     m.term = atomic_load(&l->term) + 1;
     m.since_unix_ms = clock_unix_ns() / 1000000;
     m.session = (char *)(uintptr_t)l->session;
-    return message_pack(out, &m, MESSAGE_BYTES_MAX, "lease");
+    return message_pack(out, &m, LEASE_BYTES_MAX, "lease");
 }
 
 /* *revision of the lease when it is ours after all, else 0. */
@@ -53,7 +53,7 @@ static enum err find_own(uint64_t *revision, const struct lead *l) {
     bool found = false;
     TRY(kv_get(&entry, &found, l->transport, l->bucket.text, "leader"));
     if (found) {
-        TRY(message_unpack(&m, &bellows__v1__lease__descriptor, entry.value, MESSAGE_BYTES_MAX,
+        TRY(message_unpack(&m, &bellows__v1__lease__descriptor, entry.value, LEASE_BYTES_MAX,
                            "lease"));
     }
     *revision = found && !strcmp(m->session, l->session) ? entry.revision : 0;

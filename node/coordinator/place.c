@@ -231,7 +231,7 @@ static void ask_publish(struct round *r, struct round_part *part) {
         message_id_of_assignment(job_name_of(job->view), record->generation, at->epoch, part->idx);
     struct subject lane = subject_lane(&r->c->space, lane_name_of(&at->lane));
     struct publish_options options = {.message_id = id.text};
-    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "assignment") == OK) {
+    if (message_pack(&packed, &m, ASSIGNMENT_BYTES_MAX, "assignment") == OK) {
         part->request = batch_count(r->c->batch);
         if (batch_publish(r->c->batch, lane.text, bytes_of(packed.ptr, packed.len), &options) !=
             OK) {

@@ -19,7 +19,7 @@ enum err job_take(struct lane_job **out, struct message *m) {
     TRY(mem_new(&job, 1, sizeof *job));
     job->taken_ns = clock_ns();
     TRY(message_unpack(&job->assignment, &bellows__v1__assignment__descriptor, m->data,
-                       MESSAGE_BYTES_MAX, "assignment"));
+                       ASSIGNMENT_BYTES_MAX, "assignment"));
     const Bellows__V1__Assignment *a = job->assignment;
     TRY(job_unpack(&job->job, bytes_of(a->job.data, a->job.len), NULL, BODY_BYTES_MAX));
     job->name = (struct job_name){job->job->tenant, job->job->job_id};

@@ -65,11 +65,8 @@ static enum err open_parts(struct lane *lane) {
 static enum err open_links(struct lane *lane) {
     struct lane_name name = lane_name_here(lane);
     struct fleet_options fleet = {.lane_ack_wait_ns = lane->config.ack_wait_ns};
-    struct subject stream = stream_name(&lane->space, "LANES");
-    struct subject own = subject_lane(&lane->space, name), consumer = consumer_of_lane(name);
+    struct subject stream = stream_name(&lane->space, "LANES"), consumer = consumer_of_lane(name);
     TRY(fleet_ensure_lane(lane->links.control, &lane->space, name, LANE_HELD_MAX, &fleet));
-    /* What was placed on a dead predecessor is the coordinator's to place again. */
-    TRY(stream_purge(NULL, lane->links.control, stream.text, own.text));
     TRY(puller_open(&lane->puller, lane->links.control, stream.text, consumer.text));
     struct subscribe_options cancels = {.handler = on_cancel, .handler_ctx = lane};
     struct subscribe_options drains = {.handler = on_drain, .handler_ctx = lane};

@@ -85,7 +85,7 @@ static void send_beat(struct lane *lane, const struct holding *h, uint64_t seque
     m.permille = h->permille;
     m.at_unix_ms = clock_unix_ns() / 1000000;
     AUTO(bytes_free) struct bytes_mut packed = {0};
-    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "heartbeat") == OK) {
+    if (message_pack(&packed, &m, HEARTBEAT_BYTES_MAX, "heartbeat") == OK) {
         struct subject subject = subject_heartbeat(&lane->space, lane_name_here(lane));
         IGNORE(transport_send(lane->links.control, subject.text, bytes_of(packed.ptr, packed.len)));
     }
@@ -141,7 +141,7 @@ static enum err put_info(struct lane *lane, const struct holding *h) {
     m.state = state_of(lane);
     m.pid = (uint32_t)getpid();
     fill_keys(&m, lists, lane);
-    TRY(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
+    TRY(message_pack(&packed, &m, LANE_INFO_BYTES_MAX, "lane entry"));
     struct subject bucket = kv_bucket_name(&lane->space, "lanes");
     struct subject key = key_of_lane(lane_name_here(lane));
     uint64_t revision;
@@ -197,7 +197,7 @@ static void watch_cancel(struct lane *lane, const struct holding *h) {
     AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
     bool found = false;
     if (kv_get(&entry, &found, lane->links.telemetry, bucket.text, key.text) != OK || !found ||
-        message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value, MESSAGE_BYTES_MAX,
+        message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value, CONTROL_BYTES_MAX,
                        "cancel mark") != OK) {
         return;
     }

@@ -165,7 +165,7 @@ static void say_it_ended(struct node *n, unsigned idx) {
     m.session = n->lanes[idx].session;
     m.state = BELLOWS__V1__LANE_STATE__LANE_STOPPED;
     m.at_unix_ms = clock_unix_ns() / 1000000;
-    if (n->link && message_pack(&packed, &m, MESSAGE_BYTES_MAX, "heartbeat") == OK) {
+    if (n->link && message_pack(&packed, &m, HEARTBEAT_BYTES_MAX, "heartbeat") == OK) {
         struct subject subject = subject_heartbeat(&n->space, name);
         IGNORE(transport_send(n->link, subject.text, bytes_of(packed.ptr, packed.len)));
         IGNORE(transport_flush(n->link, LOOK_NS));

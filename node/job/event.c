@@ -34,7 +34,7 @@ void job_event_send(const struct job_place *at, const struct job_event *event) {
         m.submitted_unix_ms = event->job->submitted_unix_ms;
     }
     struct bytes_mut packed = {0};
-    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "event") == OK) {
+    if (message_pack(&packed, &m, EVENT_BYTES_MAX, "event") == OK) {
         struct subject subject = subject_event(at->space, at->name, word);
         IGNORE(transport_send(at->transport, subject.text, bytes_of(packed.ptr, packed.len)));
         mem_free(packed.ptr);

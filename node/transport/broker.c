@@ -233,7 +233,15 @@ static FALLIBLE check_same(const struct stream *s, const struct stream_config *c
 FALLIBLE broker_stream_ensure(struct broker *b, const struct stream_config *config) {
     struct stream *s = find_stream(b, config->name);
     if (s) {
-        return check_same(s, config);
+        TRY(check_same(s, config));
+        if (config->replace_limits) {
+            s->config.messages_max = config->messages_max;
+            s->config.bytes_max = config->bytes_max;
+            s->config.messages_per_subject_max = config->messages_per_subject_max;
+            s->config.message_bytes_max = config->message_bytes_max;
+            s->config.age_max_ns = config->age_max_ns;
+        }
+        return OK;
     }
     TRY(mem_new(&s, 1, sizeof *s));
     s->config = *config;

@@ -72,11 +72,11 @@ static FALLIBLE ensure_buckets(struct transport *t, const struct subject_space *
         uint64_t ttl_ns;
         int32_t value_bytes_max;
     } table[BUCKETS_COUNT] = {
-        {"lead", o->lease_ttl_ns ? o->lease_ttl_ns : LEASE_TTL_NS, 4096},
+        {"lead", o->lease_ttl_ns ? o->lease_ttl_ns : LEASE_TTL_NS, LEASE_BYTES_MAX},
         {"jobs", JOB_AGE_MAX_NS, RECORD_BYTES_MAX},
-        {"lanes", LANE_INFO_TTL_NS, 64 * 1024},
-        {"keys", 0, 4096},
-        {"cancel", DAY_NS, 4096},
+        {"lanes", LANE_INFO_TTL_NS, LANE_INFO_BYTES_MAX},
+        {"keys", 0, KEY_RECORD_BYTES_MAX},
+        {"cancel", DAY_NS, CONTROL_BYTES_MAX},
     };
     for (size_t i = 0; i < BUCKETS_COUNT; i++) {
         struct subject bucket = kv_bucket_name(s, table[i].tail);
@@ -120,6 +120,7 @@ FALLIBLE fleet_ensure_tenant(struct transport *t, const struct subject_space *s,
                                        .bucket = bucket.text,
                                        .age_max_ns = JOB_AGE_MAX_NS + DAY_NS,
                                        .bytes_max = o ? o->tenant_bytes_max : 0,
+                                       .replace_limits = o && o->tenant_bytes_max,
                                    });
 }
 

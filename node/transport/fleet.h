@@ -38,14 +38,15 @@ enum {
 #define JOB_AGE_MAX_NS   (7 * 86400 * UINT64_C(1000000000))
 
 struct fleet_options {
-    uint32_t replicas;         /* control streams and buckets; 0: 1 */
-    int64_t tenant_bytes_max;  /* quota of an input bucket; 0: no limit */
+    uint32_t replicas;        /* control streams and buckets; 0: 1 */
+    int64_t tenant_bytes_max; /* quota of an input bucket, also of one that exists; 0: none given */
     uint64_t lane_ack_wait_ns; /* 0: LANE_ACK_WAIT_NS; tests shorten it */
     uint64_t lease_ttl_ns;     /* 0: LEASE_TTL_NS */
 };
 /* All but the input buckets and the lanes' consumers; also the four intake consumers J_P0 … J_P3. */
 FALLIBLE fleet_ensure(struct transport *t, const struct subject_space *space,
                       const struct fleet_options *options);
+/* The tenant's input bucket; one that exists keeps its limits, unless a quota is given. */
 FALLIBLE fleet_ensure_tenant(struct transport *t, const struct subject_space *space,
                              const char *tenant, const struct fleet_options *options);
 /* The lane's durable consumer on BELLOWS_LANES; ack_pending_max: what the lane holds at once. */

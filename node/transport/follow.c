@@ -33,7 +33,7 @@ struct nats_follower {
     char stream[256], filter[SUBJECT_BYTES_MAX];
     uint64_t next; /* sequence from which on nothing has been handed out */
     /* the consumer; consumer[0] 0: there is none */
-    char consumer[64], inbox[160];
+    char consumer[64], inbox[TRANSPORT_INBOX_BYTES];
     natsSubscription *sub;      /* owned */
     uint64_t consumer_sequence; /* of the last delivery */
     uint64_t left;              /* for the consumer after the last delivery */
@@ -106,14 +106,14 @@ static FALLIBLE make_consumer(struct nats_follower *f) {
         cJSON_IsNumber(pending) && pending->valuedouble > 0 ? (uint64_t)pending->valuedouble : 0;
     f->consumer_sequence = 0;
     f->due = 0;
-    nats_inbox(f->inbox, f->t);
+    nats_inbox(f->inbox, &f->t->base);
     TRY(nats_subscribe_inbox(&f->sub, f->t, f->inbox));
     f->heard_ns = clock_ns();
     return OK;
 }
 
 static FALLIBLE ask(struct nats_follower *f, uint64_t now_ns) {
-    char subject[API_SUBJECT_BYTES], reply[200], body[128];
+    char subject[API_SUBJECT_BYTES], reply[REPLY_BYTES], body[128];
     if (f->due > FOLLOW_LOW && now_ns - f->asked_ns < FOLLOW_EXPIRES_NS) {
         return OK;
     }

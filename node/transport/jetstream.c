@@ -198,7 +198,11 @@ FALLIBLE js_stream_ensure(struct transport *base, const struct stream_config *co
     js_subject(subject, "STREAM.CREATE", config->name, NULL);
     TRY(api(&answer, &code, nats_of(base), subject, text_bytes(&json)));
     if (code == JS_STREAM_EXISTS) {
-        return check_existing(nats_of(base), config);
+        TRY(check_existing(nats_of(base), config));
+        js_subject(subject, "STREAM.UPDATE", config->name, NULL);
+        json_free(&answer);
+        return config->replace_limits ? js_api(&answer, nats_of(base), subject, text_bytes(&json))
+                                      : OK;
     }
     const char *text;
     error_in(answer, &text);
@@ -328,8 +332,14 @@ static FALLIBLE direct_answer(struct message *out, bool *found, natsMsg *msg, co
     return OK;
 }
 
+/* "The last of this subject" is asked with the subject in the request's own, where permissions can see it; a filter or a
+ * sequence stands in the body, so the right to ask for those is a right to read the whole stream. */
 static FALLIBLE direct_request(char subject[API_SUBJECT_BYTES], struct text *json,
                                const char *stream, uint64_t sequence, const char *filter) {
+    if (sequence == 0 && filter && !strpbrk(filter, "*>")) {
+        js_subject(subject, "DIRECT.GET", stream, filter);
+        return OK;
+    }
     js_subject(subject, "DIRECT.GET", stream, NULL);
     text_add(json, "{");
     if (sequence) {
@@ -350,11 +360,18 @@ FALLIBLE js_stream_get(struct message *out, bool *found, struct transport *base,
     AUTO(text_free) struct text json = {0};
     natsMsg *reply = NULL;
     TRY(direct_request(subject, &json, name, sequence, filter));
-    natsStatus s = natsConnection_Request(&reply, t->nc, subject, json.ptr, (int)json.len,
-                                          wait_ms(t->request_wait_ns));
-    if (s == NATS_TIMEOUT) { /* nobody answers for a stream that does not exist */
+    uint64_t refused = atomic_load(&t->refused);
+    natsStatus s = NATS_TIMEOUT;
+    for (int n = 0; n < 2 && s == NATS_TIMEOUT; n++) {
         struct stream_info info;
-        TRY(js_stream_info(&info, base, name));
+        s = natsConnection_Request(&reply, t->nc, subject, json.ptr, (int)json.len,
+                                   wait_ms(t->request_wait_ns));
+        if (s != NATS_OK) {
+            TRY(nats_check_refused(t, refused, subject));
+        }
+        if (s == NATS_TIMEOUT) { /* nobody answers for a stream that was not there at that moment */
+            TRY(js_stream_info(&info, base, name));
+        }
     }
     if (s != NATS_OK) {
         return nats_error(s, "request to", subject);
@@ -415,6 +432,7 @@ FALLIBLE js_publish(struct publish_ack *out, struct transport *base, const char 
     if (s == NATS_OK) {
         s = set_headers(msg, o, header_name, header_value);
     }
+    uint64_t refused = atomic_load(&t->refused);
     if (s == NATS_OK) {
         s = natsConnection_RequestMsg(&reply, t->nc, msg,
                                       wait_ms(o->wait_ns ? o->wait_ns : t->request_wait_ns));
@@ -424,6 +442,7 @@ FALLIBLE js_publish(struct publish_ack *out, struct transport *base, const char 
         FAIL(E_NET, "publish to %s: no stream takes this subject", subject);
     }
     if (s != NATS_OK) {
+        TRY(nats_check_refused(t, refused, subject));
         return nats_error(s, "publish to", subject);
     }
     struct bytes answer = bytes_of(natsMsg_GetData(reply), (size_t)natsMsg_GetDataLength(reply));
@@ -453,7 +472,13 @@ FALLIBLE js_consumer_ensure(struct transport *base, const struct consumer_config
               c->deliveries_max ? c->deliveries_max : -1,
               c->ack_pending_max ? c->ack_pending_max : 1000);
     TRY(text_done(&json));
-    js_subject(subject, "CONSUMER.DURABLE.CREATE", c->stream, c->name);
+    /* Name and filter stand in the subject, and the server compares them with the body: so they can be permitted. */
+    char more[API_SUBJECT_BYTES / 2];
+    int len = snprintf(more, sizeof more, "%s%s%s", c->name, c->filter ? "." : "",
+                       c->filter ? c->filter : "");
+    REQUIRE(len > 0 && (size_t)len < sizeof more, E_FORMAT, "consumer %s: its filter is too long",
+            c->name);
+    js_subject(subject, "CONSUMER.CREATE", c->stream, more);
     return js_api(&answer, nats_of(base), subject, text_bytes(&json));
 }
 
@@ -502,11 +527,15 @@ FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transpo
 
 /* --- Pipes --- */
 
+#define PIPE_SLICE_NS (SECOND_NS / 4)
+
 struct nats_pipe {
     struct pipe base;
     struct nats_transport *t; /* lent */
     natsSubscription *sub;    /* owned */
-    char inbox[160];
+    char inbox[TRANSPORT_INBOX_BYTES];
+    char subject[API_SUBJECT_BYTES]; /* of the last message that was sent */
+    uint64_t refused;                /* before the first one */
 };
 
 FALLIBLE js_pipe_open(struct pipe **out, struct transport *base) {
@@ -514,7 +543,8 @@ FALLIBLE js_pipe_open(struct pipe **out, struct transport *base) {
     TRY(mem_new(&p, 1, sizeof *p));
     p->base.ops = &nats_ops;
     p->t = nats_of(base);
-    nats_inbox(p->inbox, p->t);
+    nats_inbox(p->inbox, base);
+    p->refused = atomic_load(&p->t->refused);
     enum err err = nats_subscribe_inbox(&p->sub, p->t, p->inbox);
     if (err != OK) {
         mem_free(p);
@@ -527,9 +557,10 @@ FALLIBLE js_pipe_open(struct pipe **out, struct transport *base) {
 FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject, struct bytes data,
                          const struct publish_options *options) {
     struct nats_pipe *p = (struct nats_pipe *)base;
-    char reply[200];
+    char reply[REPLY_BYTES];
     natsStatus s;
     snprintf(reply, sizeof reply, "%s.p%" PRIu64, p->inbox, token);
+    snprintf(p->subject, sizeof p->subject, "%s", subject);
     if (!options) { /* straight from the caller's memory */
         s = natsConnection_PublishRequest(p->t->nc, subject, reply, data.ptr, (int)data.len);
         return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
@@ -545,10 +576,11 @@ FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
 FALLIBLE js_pipe_get(struct pipe *base, uint64_t token, const char *stream, uint64_t sequence,
                      const char *filter) {
     struct nats_pipe *p = (struct nats_pipe *)base;
-    char subject[API_SUBJECT_BYTES], reply[200];
+    char subject[API_SUBJECT_BYTES], reply[REPLY_BYTES];
     AUTO(text_free) struct text json = {0};
     TRY(direct_request(subject, &json, stream, sequence, filter));
     snprintf(reply, sizeof reply, "%s.g%" PRIu64, p->inbox, token);
+    snprintf(p->subject, sizeof p->subject, "%s", subject);
     natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, json.ptr, (int)json.len);
     return s == NATS_OK ? OK : nats_error(s, "request to", subject);
 }
@@ -556,7 +588,15 @@ FALLIBLE js_pipe_get(struct pipe *base, uint64_t token, const char *stream, uint
 FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *base, uint64_t wait_ns) {
     struct nats_pipe *p = (struct nats_pipe *)base;
     natsMsg *msg = NULL;
-    natsStatus s = natsSubscription_NextMsg(&msg, p->sub, wait_ns ? wait_ms(wait_ns) : 0);
+    natsStatus s;
+    do { /* what the server refuses is never answered: the error handler hears of it */
+        uint64_t slice_ns = wait_ns < PIPE_SLICE_NS ? wait_ns : PIPE_SLICE_NS;
+        s = natsSubscription_NextMsg(&msg, p->sub, slice_ns ? wait_ms(slice_ns) : 0);
+        if (s == NATS_TIMEOUT) {
+            TRY(nats_check_refused(p->t, p->refused, p->subject));
+        }
+        wait_ns -= slice_ns;
+    } while (s == NATS_TIMEOUT && wait_ns > 0);
     if (s == NATS_TIMEOUT) {
         FAIL(E_TIMEOUT, "no answer in time");
     }

@@ -10,6 +10,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SLICE_NS (10 * UINT64_C(1000000)) /* a waiting call looks at the clock this often */
@@ -494,11 +495,19 @@ static void loop_pipe_close(struct pipe *base) {
     mem_free(p);
 }
 
+static void loop_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t) {
+    char nuid[NUID_BYTES];
+    (void)t;
+    transport_nuid(nuid);
+    snprintf(out, TRANSPORT_INBOX_BYTES, "_INBOX.%s", nuid);
+}
+
 const struct transport_ops loop_ops = {
     .close = loop_close,
     .health = loop_health,
     .losses = loop_losses,
     .connected = loop_connected,
+    .inbox = loop_inbox,
     .message_done = loop_message_done,
     .message_header = loop_message_header,
     .send = loop_send,

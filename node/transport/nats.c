@@ -17,6 +17,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 
+#include <openssl/pem.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +89,7 @@ static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus statu
         return;
     }
     atomic_fetch_add(&t->errors, 1);
-    char copy[200] = "";
+    char copy[256] = "";
     const char *last = NULL;
     if (nc && natsConnection_GetLastError(nc, &last) != NATS_OK && last) {
         snprintf(copy, sizeof copy, "%s", last);
@@ -125,6 +126,54 @@ static void on_closed(natsConnection *nc, void *closure) {
     condition_wake_one(&t->closed_cond);
 }
 
+/* --- Who we are --- */
+
+/* A certificate's name, "worker.w1", becomes the inbox prefix "_INBOX.worker.w1": what the server permits this name. Other
+ * names, or none: "_INBOX". */
+static FALLIBLE set_inbox_prefix(struct nats_transport *t, const struct transport_options *in) {
+    char name[INBOX_BYTES_MAX - 8] = "";
+    if (in->inbox_prefix) {
+        REQUIRE(strlen(in->inbox_prefix) < sizeof t->inbox_prefix && in->inbox_prefix[0], E_USAGE,
+                "inbox prefix has %zu bytes, want 1 to %zu", strlen(in->inbox_prefix),
+                sizeof t->inbox_prefix - 1);
+        snprintf(t->inbox_prefix, sizeof t->inbox_prefix, "%s", in->inbox_prefix);
+        return OK;
+    }
+    if (in->tls.cert_file) {
+        BIO *file = BIO_new_file(in->tls.cert_file, "r");
+        X509 *certificate = file ? PEM_read_bio_X509(file, NULL, NULL, NULL) : NULL;
+        BIO_free(file);
+        REQUIRE(certificate, E_USAGE, "client certificate %s: not there, or not PEM",
+                in->tls.cert_file);
+        X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
+                                  sizeof name);
+        X509_free(certificate);
+    }
+    bool plain = subject_check_foreign(name, "name") == OK;
+    snprintf(t->inbox_prefix, sizeof t->inbox_prefix, "_INBOX%s%s", plain ? "." : "",
+             plain ? name : "");
+    return OK;
+}
+
+static bool is_loopback(const char *url) {
+    const char *host = strstr(url, "://"), *at;
+    host = host ? host + 3 : url;
+    at = strrchr(host, '@');
+    host = at ? at + 1 : host;
+    size_t len = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
+    return (len == 9 && strncmp(host, "localhost", 9) == 0) ||
+           (len == 5 && strncmp(host, "[::1]", 5) == 0) ||
+           (len >= 7 && strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
+}
+
+static FALLIBLE check_plaintext(const char *url, const struct transport_options *in) {
+    bool tls = in->tls.ca_file || strncmp(url, "tls://", 6) == 0;
+    REQUIRE(tls || in->plaintext || is_loopback(url), E_USAGE,
+            "%.200s is another machine: give tls_ca, tls_cert and tls_key, or say plaintext = yes",
+            url);
+    return OK;
+}
+
 /* --- Options --- */
 
 #define CLOSED_WAIT_NS (5 * SECOND_NS) /* for the last callback */
@@ -137,7 +186,7 @@ static void on_closed(natsConnection *nc, void *closure) {
         }                                                                                          \
     } while (0)
 
-static FALLIBLE set_servers(natsOptions *o, const char *url) {
+static FALLIBLE set_servers(natsOptions *o, const char *url, const struct transport_options *in) {
     char copy[1024];
     const char *servers[SERVERS_MAX];
     int count = 0;
@@ -151,6 +200,7 @@ static FALLIBLE set_servers(natsOptions *o, const char *url) {
         }
         if (*one) {
             REQUIRE(count < SERVERS_MAX, E_USAGE, "more than %d server URLs", SERVERS_MAX);
+            TRY(check_plaintext(one, in));
             servers[count++] = one;
         }
     }
@@ -193,7 +243,7 @@ static FALLIBLE set_login(natsOptions *o, const struct transport_options *in) {
 static FALLIBLE set_options(struct nats_transport *t, const struct transport_options *in) {
     SET(natsOptions_Create(&t->options));
     natsOptions *o = t->options;
-    TRY(set_servers(o, in->url ? in->url : NATS_DEFAULT_URL));
+    TRY(set_servers(o, in->url ? in->url : NATS_DEFAULT_URL, in));
     TRY(set_login(o, in));
     if (in->name) {
         SET(natsOptions_SetName(o, in->name));
@@ -264,10 +314,6 @@ static void nats_free(struct nats_transport *t) {
 
 FALLIBLE transport_open(struct transport **out, const struct transport_options *options) {
     struct nats_transport *t = NULL;
-    const char *prefix = options->inbox_prefix ? options->inbox_prefix : "_INBOX";
-    REQUIRE(strlen(prefix) < sizeof t->inbox_prefix && prefix[0], E_USAGE,
-            "inbox prefix has %zu bytes, want 1 to %zu", strlen(prefix),
-            sizeof t->inbox_prefix - 1);
     REQUIRE(nats_Open(-1) == NATS_OK, E_INTERNAL, "the NATS library does not start");
     TRY(mem_new(&t, 1, sizeof *t));
     t->base.ops = &nats_ops;
@@ -275,10 +321,12 @@ FALLIBLE transport_open(struct transport **out, const struct transport_options *
     t->event_ctx = options->event_ctx;
     t->request_wait_ns =
         options->request_wait_ns ? options->request_wait_ns : REQUEST_WAIT_DEFAULT_S * SECOND_NS;
-    memcpy(t->inbox_prefix, prefix, strlen(prefix) + 1);
     lock_init(&t->lock, LOCK_TRANSPORT);
     condition_init(&t->closed_cond);
-    enum err err = set_options(t, options);
+    enum err err = set_inbox_prefix(t, options);
+    if (err == OK) {
+        err = set_options(t, options);
+    }
     if (err == OK) {
         err = connect_until(t, options);
     }
@@ -365,13 +413,28 @@ static FALLIBLE nats_flush(struct transport *base, uint64_t wait_ns) {
     return s == NATS_OK ? OK : nats_error(s, "flush", "");
 }
 
+/* A refused request is never answered; the refusal itself comes to the error handler, long before the wait is over. */
+FALLIBLE nats_check_refused(struct nats_transport *t, uint64_t refused_before,
+                            const char *subject) {
+    if (atomic_load(&t->refused) != refused_before) {
+        LOCK_SCOPE(&t->lock);
+        const char *named = strchr(t->last_error, '"'); /* the text may be cut */
+        size_t len = named ? strcspn(named + 1, "\"") : 0;
+        REQUIRE(len == 0 || strncmp(named + 1, subject, len) != 0, E_NET,
+                "the NATS server does not permit this user to publish to %s", subject);
+    }
+    return OK;
+}
+
 static FALLIBLE nats_request(struct message *out, struct transport *base, const char *subject,
                              struct bytes data, uint64_t wait_ns) {
     struct nats_transport *t = nats_of(base);
     natsMsg *reply = NULL;
+    uint64_t refused = atomic_load(&t->refused);
     natsStatus s = natsConnection_Request(&reply, t->nc, subject, data.ptr, (int)data.len,
                                           wait_ms(wait_ns ? wait_ns : t->request_wait_ns));
     if (s != NATS_OK) {
+        TRY(nats_check_refused(t, refused, subject));
         return nats_error(s, "request to", subject);
     }
     nats_message(out, reply);
@@ -486,14 +549,14 @@ static void nats_subscription_close(struct subscription *base) {
     mem_free(s);
 }
 
-void nats_inbox(char out[160], const struct nats_transport *t) {
+void nats_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *base) {
     char nuid[NUID_BYTES];
     transport_nuid(nuid);
-    snprintf(out, 160, "%s.%s", t->inbox_prefix, nuid);
+    snprintf(out, TRANSPORT_INBOX_BYTES, "%s.%s", nats_of(base)->inbox_prefix, nuid);
 }
 
 FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox) {
-    char filter[168];
+    char filter[REPLY_BYTES];
     natsSubscription *sub = NULL;
     snprintf(filter, sizeof filter, "%s.*", inbox);
     natsStatus s = natsConnection_SubscribeSync(&sub, t->nc, filter);
@@ -513,6 +576,7 @@ const struct transport_ops nats_ops = {
     .health = nats_health,
     .losses = nats_losses,
     .connected = nats_connected,
+    .inbox = nats_inbox,
     .message_done = nats_message_done,
     .message_header = nats_message_header,
     .send = nats_send,

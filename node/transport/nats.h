@@ -12,7 +12,7 @@ struct nats_transport {
     natsOptions *options; /* owned */
     natsConnection *nc;   /* owned */
     uint64_t request_wait_ns;
-    char inbox_prefix[96];
+    char inbox_prefix[INBOX_BYTES_MAX];
     void (*on_event)(void *ctx, enum transport_event event, const char *detail);
     void *event_ctx;
     atomic_uint_fast64_t losses, reconnects, slow, refused, errors;
@@ -33,14 +33,16 @@ int64_t wait_ms(uint64_t wait_ns); /* rounded up, at least 1 */
 enum err nats_error(natsStatus status, const char *doing, const char *subject);
 void nats_message(struct message *out, natsMsg *msg); /* takes msg over */
 const char *nats_header(natsMsg *msg, const char *name);
+/* E_NET if the server has refused to take a message on `subject` since `refused` had this value. */
+FALLIBLE nats_check_refused(struct nats_transport *t, uint64_t refused_before, const char *subject);
 /* "<prefix>.<nuid>": subscribe to it with ".*" behind. */
-void nats_inbox(char out[160], const struct nats_transport *t);
+void nats_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t);
 /* A subscription that loses nothing locally, and its quiet end. */
 FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox);
 void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub);
 
 /* The JetStream half: jetstream.c, pull.c and follow.c. */
-enum { API_SUBJECT_BYTES = 640 };
+enum { API_SUBJECT_BYTES = 640, REPLY_BYTES = TRANSPORT_INBOX_BYTES + 32 };
 /* "$JS.API.<verb>.<stream>[.<more>]" */
 void js_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
                 const char *more);

@@ -123,6 +123,7 @@ FALLIBLE object_bucket_ensure(struct transport *t, const struct object_bucket_co
                                 .bytes_max = c->bytes_max,
                                 .age_max_ns = c->age_max_ns,
                                 .replicas = c->replicas,
+                                .replace_limits = c->replace_limits,
                             });
 }
 
@@ -345,7 +346,9 @@ void object_upload_close(struct object_upload **upload) {
             u->t->ops->pipe_close(u->pipe);
         }
         if (!u->committed && u->info.chunks_count > 0 && u->t->ops->connected(u->t)) {
+            struct fault first = fault_of(E_NET); /* why it was not committed is what people need */
             IGNORE(object_purge(u->t, u->bucket, u->info.nuid, NULL));
+            IGNORE(fault_raise(&first));
         }
         sha256_free(&u->run);
         mem_free(u);

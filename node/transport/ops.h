@@ -40,6 +40,7 @@ struct transport_ops {
     /* Counts losses of the connection: what was in flight when it rises has an unknown fate. */
     uint64_t (*losses)(struct transport *t);
     bool (*connected)(struct transport *t);
+    void (*inbox)(char out[TRANSPORT_INBOX_BYTES], struct transport *t);
 
     void (*message_done)(struct message *m);
     const char *(*message_header)(const struct message *m, const char *name);

@@ -31,7 +31,7 @@ struct nats_puller {
     struct puller base;
     struct nats_transport *t; /* lent */
     natsSubscription *sub;    /* owned */
-    char stream[256], consumer[256], inbox[160];
+    char stream[256], consumer[256], inbox[TRANSPORT_INBOX_BYTES];
     uint64_t request; /* number of the latest request: last token of its inbox */
 };
 
@@ -43,7 +43,7 @@ FALLIBLE js_puller_open(struct puller **out, struct transport *base, const char 
     p->t = nats_of(base);
     snprintf(p->stream, sizeof p->stream, "%s", stream);
     snprintf(p->consumer, sizeof p->consumer, "%s", consumer);
-    nats_inbox(p->inbox, p->t);
+    nats_inbox(p->inbox, base);
     enum err err = nats_subscribe_inbox(&p->sub, p->t, p->inbox);
     if (err != OK) {
         mem_free(p);
@@ -75,7 +75,7 @@ static FALLIBLE deliver(struct message *out, natsMsg *msg) {
 
 /* Asks for one message, at most until expires_ns from now; 0: only if one is there. */
 static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
-    char subject[API_SUBJECT_BYTES], reply[200], body[128];
+    char subject[API_SUBJECT_BYTES], reply[REPLY_BYTES], body[128];
     js_subject(subject, "CONSUMER.MSG.NEXT", p->stream, p->consumer);
     snprintf(reply, sizeof reply, "%s.%" PRIu64, p->inbox, ++p->request);
     if (expires_ns == 0) {
@@ -238,7 +238,7 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
 
 void js_puller_wake(struct puller *base) {
     struct nats_puller *p = (struct nats_puller *)base;
-    char subject[200];
+    char subject[REPLY_BYTES];
     snprintf(subject, sizeof subject, "%s.wake", p->inbox);
     natsConnection_Publish(p->t->nc, subject, NULL, 0);
 }

@@ -2,7 +2,7 @@
 #include "node/transport/ops.h"
 
 #include "node/base/rng.h"
-#include "proto/limits.h"
+#include "proto/subjects.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -44,6 +44,10 @@ void transport_close(struct transport **t) {
         (*t)->ops->close(*t);
         *t = NULL;
     }
+}
+
+void transport_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t) {
+    t->ops->inbox(out, t);
 }
 
 void transport_health(struct transport_health *out, struct transport *t) {
@@ -99,6 +103,9 @@ FALLIBLE transport_request(struct message *out, struct transport *t, const char 
 FALLIBLE message_respond(struct transport *t, const struct message *request, struct bytes data) {
     REQUIRE(request->reply && request->reply[0], E_FORMAT,
             "the message on \"%.100s\" asks for no reply", request->subject);
+    REQUIRE(subject_is_inbox(request->reply), E_FORMAT,
+            "the message on \"%.100s\" wants its reply on \"%.100s\", which is no inbox",
+            request->subject, request->reply);
     return t->ops->send(t, request->reply, data);
 }
 

@@ -18,6 +18,7 @@
  */
 #pragma once
 #include "node/base/hash.h"
+#include "proto/subjects.h"
 
 struct transport;
 
@@ -38,10 +39,11 @@ enum transport_event {
 struct transport_options {
     const char *url;          /* "nats://127.0.0.1:4222", several separated by commas; NULL: that */
     const char *name;         /* of the connection, for the server's monitoring */
-    const char *inbox_prefix; /* NULL: "_INBOX"; give every role its own */
+    const char *inbox_prefix; /* NULL: "_INBOX." and the client certificate's name, else "_INBOX" */
     const char *user, *password, *token; /* NULL: none */
     const char *creds_file;
     struct transport_tls tls;
+    bool plaintext;           /* without TLS to another machine, too; else E_USAGE */
     uint64_t open_wait_ns;    /* keep trying this long at start; 0: one try */
     uint64_t request_wait_ns; /* default for every request; 0: 5 s */
     bool send_asap;           /* control connections: no coalescing delay */
@@ -65,6 +67,9 @@ void transport_health(struct transport_health *out, struct transport *t);
 /* The transport's own random name, 22 characters; also what fresh nuids and inboxes are made of. */
 enum { NUID_BYTES = 23 };
 void transport_nuid(char out[NUID_BYTES]); /* fresh, unpredictable */
+/* A fresh inbox of this connection: a subject that it may subscribe to and others may answer on. */
+enum { TRANSPORT_INBOX_BYTES = INBOX_BYTES_MAX + NUID_BYTES };
+void transport_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t);
 
 /* --- Messages --- */
 
@@ -109,6 +114,7 @@ void subscription_close(struct subscription **sub); /* returns when no handler r
 /* E_NET at once when nobody listens. wait_ns 0: the connection's default. */
 FALLIBLE transport_request(struct message *out, struct transport *t, const char *subject,
                            struct bytes data, uint64_t wait_ns);
+/* Only to an inbox: the asker chose where the answer goes, and it goes there with our permissions. E_FORMAT for another. */
 FALLIBLE message_respond(struct transport *t, const struct message *request, struct bytes data);
 
 /* --- Streams --- */
@@ -128,8 +134,9 @@ struct stream_config {
     uint64_t age_max_ns;                                       /* 0: for ever */
     uint64_t duplicate_window_ns;                              /* 0: the server's 2 minutes */
     uint32_t replicas;                                         /* 0: 1 */
+    bool replace_limits; /* of a stream that exists; else an operator's stay */
 };
-/* Creates it, or finds it with the same name, subjects and retention; an operator's other limits and replicas stay. */
+/* Creates it, or finds it with the same name, subjects and retention. */
 FALLIBLE stream_ensure(struct transport *t, const struct stream_config *config);
 FALLIBLE stream_delete(struct transport *t, const char *name); /* gone already: OK */
 
@@ -288,6 +295,7 @@ struct object_bucket_config {
     uint64_t age_max_ns; /* 0: for ever */
     int64_t bytes_max;   /* 0: no limit; full: puts fail with E_QUEUE */
     uint32_t replicas;
+    bool replace_limits; /* of a bucket that exists */
 };
 FALLIBLE object_bucket_ensure(struct transport *t, const struct object_bucket_config *config);
 

@@ -234,7 +234,7 @@ enum job_state cancel_job(const struct submitter *s, const char *job_id) {
     Bellows__V1__ControlReply *reply = NULL;
     struct bytes_mut packed;
     struct message answer = {0};
-    struct subject subject = subject_ctl_coordinator(&s->space, "cancel");
+    struct subject subject = subject_ctl_tenant(&s->space, "acme", "cancel");
     m.version = WIRE_VERSION;
     m.tenant = (char *)(uintptr_t) "acme";
     m.job_id = (char *)(uintptr_t)job_id;

@@ -31,6 +31,8 @@ static void claim_texts(void) {
     CHECK_STR("bellows.ctl.node.w1.drain", subject_ctl_node(&space, "w1", "drain").text);
     CHECK_STR("bellows.ctl.all.drain", subject_ctl_all(&space, "drain").text);
     CHECK_STR("bellows.ctl.coordinator.cancel", subject_ctl_coordinator(&space, "cancel").text);
+    CHECK_STR("bellows.ctl.tenant.acme.cancel", subject_ctl_tenant(&space, "acme", "cancel").text);
+    CHECK_STR("bellows.ctl.tenant.*.cancel", filter_tenant_requests(&space, "cancel").text);
     CHECK_STR("bellows.ctl.cancel.acme.J-1_x", subject_ctl_cancel(&space, job).text);
     CHECK_STR("bellows.job.*.*.*.*", filter_jobs(&space, -1).text);
     CHECK_STR("bellows.job.0.*.*.*", filter_jobs(&space, 0).text);
@@ -75,6 +77,9 @@ static void claim_round_trip(void) {
     CHECK_EQ(SUBJECT_CTL_NODE, parse(subject_ctl_node(&space, "all", "stop")).kind);
     CHECK_EQ(SUBJECT_CTL_ALL, parse(subject_ctl_all(&space, "stop")).kind);
     CHECK_EQ(SUBJECT_CTL_COORDINATOR, parse(subject_ctl_coordinator(&space, "status")).kind);
+    p = parse(subject_ctl_tenant(&space, "acme", "cancel"));
+    CHECK_EQ(SUBJECT_CTL_TENANT, p.kind);
+    CHECK_STR("acme", p.tenant);
     CHECK_EQ(SUBJECT_CTL_CANCEL, parse(subject_ctl_cancel(&space, job)).kind);
     char tenant[ID_BYTES_MAX + 1], name[ID_BYTES_MAX + 1];
     uint32_t gpu;
@@ -166,6 +171,36 @@ static void claim_foreign(void) {
     }
 }
 
+static void claim_replies(void) {
+    static const char *const good[] = {"_INBOX.abc.1", "_INBOX.me", "_INBOX.submitter.acme.x",
+                                       "_INBOX.submitters.other.x", "_INBOX.work.er"};
+    static const char *const bad[] = {"bellows.lane.w1.0",
+                                      "bellows.ctl.all.drain",
+                                      "bellows.done.other.j.1",
+                                      "_INBOX",
+                                      "_INBOX.>",
+                                      "_INBOXES.a",
+                                      "_R_.abc",
+                                      "_INBOX.worker.w1.x",
+                                      "_INBOX.coordinator.c1.x",
+                                      "_INBOX.operator.ada.x",
+                                      "_INBOX.dashboard.wall.x",
+                                      "_INBOX.worker",
+                                      "_INBOX.submitter",
+                                      "_INBOX.submitter.other.x",
+                                      "_INBOX.submitter.acme2.x",
+                                      "_INBOX.submitter.acme",
+                                      "$JS.API.x"};
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        CHECK_MSG(subject_check_reply(good[i], "acme") == OK, "%s: %s", good[i], err_detail());
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        CHECK_MSG(subject_check_reply(bad[i], "acme") == E_FORMAT, "%s is accepted", bad[i]);
+    }
+    CHECK(subject_is_inbox("_INBOX.a") && subject_is_inbox("_R_.a.b"));
+    CHECK(!subject_is_inbox("bellows.ctl.all.drain") && !subject_is_inbox("$KV.bellows_jobs.a.b"));
+}
+
 static void claim_matches(void) {
     static const struct {
         const char *filter, *subject;
@@ -192,6 +227,7 @@ int main(int argc, char **argv) {
         {"subject_parse refuses what is no subject of ours", claim_refused_subjects},
         {"id_check names the offending byte", claim_ids},
         {"foreign subjects hold no wildcard, space or server name", claim_foreign},
+        {"a job's result goes to an inbox, never to another role's or tenant's", claim_replies},
         {"wildcards match token by token", claim_matches},
     };
     if (subject_space_init(&space, NULL) != OK) {

@@ -123,6 +123,23 @@ static void claim_full(void) {
     leave(t);
 }
 
+static void claim_limits_replaced(void) {
+    struct transport *t = enter();
+    struct stream_config c = stream_config(STREAM_WORK_QUEUE);
+    c.messages_max = 1;
+    c.discard_new = true;
+    CHECK_OK(stream_ensure(t, &c));
+    put(t, subject[0], "1");
+    c.messages_max = 2;
+    CHECK_OK(stream_ensure(t, &c)); /* an operator's limit stays */
+    CHECK_ERR(E_QUEUE, transport_publish(&(struct publish_ack){0}, t, subject[0], text("2"), NULL));
+    c.replace_limits = true;
+    CHECK_OK(stream_ensure(t, &c));
+    put(t, subject[0], "2");
+    CHECK_ERR(E_QUEUE, transport_publish(&(struct publish_ack){0}, t, subject[0], text("3"), NULL));
+    leave(t);
+}
+
 static void claim_full_per_subject(void) {
     struct transport *t = enter();
     struct stream_config c = stream_config(STREAM_WORK_QUEUE);
@@ -712,6 +729,7 @@ int main(int argc, char **argv) {
         {"a message id is stored again after the window", claim_message_id_window},
         {"the first writer of a subject wins", claim_first_writer},
         {"a full stream refuses, a repeat is still a repeat", claim_full},
+        {"a stream's limits are replaced on demand only", claim_limits_replaced},
         {"a full lane refuses, other lanes do not", claim_full_per_subject},
         {"a message above the stream's limit is E_LIMIT", claim_too_large},
         {"publishing to no stream fails at once", claim_no_stream},
