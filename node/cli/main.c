@@ -38,7 +38,17 @@ static const struct command *const commands[] = {
     &cmd_fetch,
     &cmd_list,
     &cmd_cancel,
+    &cmd_nodes,
+    &cmd_drain,
+    &cmd_resume,
+    &cmd_tenant,
     &cmd_config,
+    /* Who may do what. */
+    &cmd_certs_ca,
+    &cmd_certs_server,
+    &cmd_certs_issue,
+    &cmd_certs_accounts,
+    &cmd_certs_list,
 };
 /* clang-format on */
 
