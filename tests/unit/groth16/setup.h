@@ -1,25 +1,18 @@
-/* A key for any circuit, from secrets drawn on the spot: how tests get circuits that no file holds.
+/* Any circuit by its terms, and its key: how tests get circuits that no file holds.
  *
- * The bytes are a .zkey as snarkjs lays it out (sections 1 to 10, gamma ≠ delta), built from the definitions: the Lagrange
- * basis at tau by its formula, no transforms. Cost: a point multiplication for each entry of A, B1, B2, L, H.
+ * The key is node/groth16/setup.h's, gamma ≠ delta, its points multiplied one by one: nothing of fixed.h is in it.
  *
  * Threads  one. All memory is the circuit's: circuit_done.
  */
 #pragma once
-#include "node/base/rng.h"
-#include "node/curve/curve.h"
+#include "node/groth16/setup.h"
 
-enum { LC_A, LC_B, LC_C, LC_COUNT };
+enum { LC_A = SETUP_A, LC_B = SETUP_B, LC_C = SETUP_C, LC_COUNT = SETUP_MATRICES };
 
-struct term {
-    unsigned matrix; /* LC_A, LC_B, LC_C */
-    uint32_t row, wire;
-    struct scalar value;
-};
 struct circuit {
     const struct curve *curve;
     uint32_t wires_count, public_count, constraints_count;
-    struct term *terms; /* owned */
+    struct setup_term *terms; /* owned */
     size_t terms_count, terms_cap;
     struct scalar *witness; /* owned: wires_count */
 };
@@ -32,8 +25,6 @@ uint32_t circuit_row(struct circuit *k); /* a new, empty constraint */
 void circuit_term(struct circuit *k, unsigned matrix, uint32_t row, uint32_t wire, uint64_t value);
 /* Does the witness satisfy the circuit? */
 bool circuit_holds(const struct circuit *k);
-/* The least power of two that holds constraints and public wires, the constant one included. */
-size_t circuit_domain(const struct circuit *k);
 
 /* Squarings in a row: public wire 1 is the last, the first private one is the seed. rows = constraints + 2 (publics and
  * the constant). constraints ≥ 1; `publics` 0 or 1. */
