@@ -9,18 +9,21 @@
 #include "node/cli/backend_args.h"
 #include "node/cli/bench.h"
 #include "node/cli/commands.h"
+#include "node/cli/key_maker.h"
 #include "node/cli/screen.h"
 #include "node/groth16/prove.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum { ROW_TOTAL = STEP_COUNT, ROWS = STEP_COUNT + 1 };
 
 struct bench {
-    struct key *key;        /* owned (ref) */
-    struct witness witness; /* owned */
+    struct key_maker *maker; /* owned: a key in memory, NULL without --synth */
+    struct key *key;         /* owned (ref) */
+    struct witness witness;  /* owned */
     struct backend *backend;
     struct backend_choice choice;
     struct backend_key *backend_key;
@@ -30,6 +33,7 @@ struct bench {
     uint64_t *ns; /* owned: ROWS rows of `runs` */
     size_t runs;
     uint64_t load_ns;
+    char name[64]; /* of a key that has no file */
 };
 
 static void bench_done(struct bench *b) {
@@ -44,14 +48,41 @@ static void bench_done(struct bench *b) {
     backend_close(&b->backend);
     witness_close(&b->witness);
     key_unref(&b->key);
+    key_maker_close(&b->maker);
+}
+
+/* Where key and witness are: as given, or made up and in memory. */
+static enum err find_files(const char **key, const char **witness,
+                           char paths[2][KEY_MAKER_PATH_BYTES], struct bench *b,
+                           const struct args *args) {
+    const char *shape = args_text(args, "synth");
+    *key = args_positional(args, "KEY");
+    *witness = args_positional(args, "WITNESS");
+    if (!strcmp(shape, "no")) {
+        return OK;
+    }
+    struct key_maker_order order = {.curve = curve_by_name(args_text(args, "curve")),
+                                    .log2 = (unsigned)args_number(args, "log2", 0),
+                                    .seed = args_number(args, "seed", 1),
+                                    .threads = (unsigned)args_number(args, "threads", 0)};
+    TRY(synth_shape_from(&order.shape, shape));
+    TRY(key_maker_open(&b->maker, &order));
+    TRY(key_maker_key_in_memory(paths[0], b->maker));
+    TRY(key_maker_witness_in_memory(paths[1], b->maker));
+    snprintf(b->name, sizeof b->name, "synth %s 2^%u", shape, order.log2);
+    *key = paths[0];
+    *witness = paths[1];
+    return OK;
 }
 
 static enum err bench_open(struct bench *b, const struct args *args) {
     struct backend_options options;
+    char paths[2][KEY_MAKER_PATH_BYTES];
+    const char *key, *witness;
     TRY(backend_args_read(&options, args));
-    TRY(key_open(&b->key, args_positional(args, "KEY"),
-                 (struct key_options){.allow_insecure = true}));
-    TRY(witness_open(&b->witness, args_positional(args, "WITNESS")));
+    TRY(find_files(&key, &witness, paths, b, args));
+    TRY(key_open(&b->key, key, (struct key_options){.allow_insecure = true}));
+    TRY(witness_open(&b->witness, witness));
     TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
     TRY(backends_open(&b->backend, &b->choice, &options));
     uint64_t start_ns = clock_ns();
@@ -92,7 +123,7 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
     getrusage(RUSAGE_SELF, &usage);
     bench_begin(&t, "prove", b->choice.why);
     text_add(&t, ", \"key\": ");
-    text_add_json_string(&t, key_path(b->key));
+    text_add_json_string(&t, b->name[0] ? b->name : key_path(b->key));
     text_addf(
         &t,
         ", \"curve\": \"%s\", \"wires\": %u, \"public_signals\": %u, \"domain_size\": %" PRIu64
@@ -130,8 +161,27 @@ static const struct positional positionals[] = {
     {0},
 };
 static const struct option options[] = {
-    OPTION_BACKEND, OPTION_THREADS, OPTION_CPU_TIER, OPTION_DEVICE,
-    OPTION_RUNS,    OPTION_WARMUPS, OPTIONS_END,
+    {.kind = OPTION_CHOICE,
+     .name = "synth",
+     .value = "no|dense|bits|porep",
+     .fallback = "no",
+     .text = "Instead of KEY and WITNESS: those of `key synth`, made in memory, no file."},
+    {.kind = OPTION_NUMBER,
+     .name = "log2",
+     .value = "N",
+     .fallback = "16",
+     .least = SYNTH_LOG2_MIN,
+     .most = SYNTH_LOG2_MAX,
+     .text = "With --synth: the domain has 2^N rows."},
+    OPTION_SYNTH_CURVE,
+    OPTION_SYNTH_SEED,
+    OPTION_BACKEND,
+    OPTION_THREADS,
+    OPTION_CPU_TIER,
+    OPTION_DEVICE,
+    OPTION_RUNS,
+    OPTION_WARMUPS,
+    OPTIONS_END,
 };
 const struct command cmd_bench_prove = {
     .name = "bench prove",

@@ -23,10 +23,12 @@ static const struct command *const commands[] = {
     &cmd_key_inspect,
     &cmd_key_check,
     &cmd_key_export_vkey,
+    &cmd_key_synth,
     &cmd_plan,
     &cmd_bench_prove,
     &cmd_bench_msm,
     &cmd_bench_ntt,
+    &cmd_bench_codec,
     /* The fleet. */
     &cmd_dev,
     &cmd_node,

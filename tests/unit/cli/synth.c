@@ -1,0 +1,127 @@
+/* Synthetic keys as their users make them, and the benches that stand on them. */
+#include "node/base/file.h"
+#include "node/base/json.h"
+#include "node/base/mem.h"
+#include "tests/check/check.h"
+#include "tests/unit/cli/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void expect(const struct run *r, int exit_code, const char *in_err) {
+    CHECK_MSG(r->exit_code == exit_code, "exit %d, want %d: %.300s", r->exit_code, exit_code,
+              r->err);
+    CHECK_HAS(r->err, in_err);
+}
+
+static void claim_key_and_proof(void) {
+    static const char *const shapes[] = {"dense --log2 6 --curve bn128",
+                                         "bits --log2 7 --curve bls12381",
+                                         "porep --log2 10 --curve bls12381"};
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        AUTO(scratch_close) struct scratch s = {0};
+        struct run r;
+        scratch_open(&s);
+        run_program(&r, &s, NULL, "key synth k.zkey w.wtns --json --shape %s", shapes[i]);
+        expect(&r, 0, "");
+        CHECK_HAS(r.out, "{\"key\": \"k.zkey\", \"witness\": \"w.wtns\"");
+        run_free(&r);
+        CHECK_EQ(2, scratch_files(&s));
+        run_program(&r, &s, NULL, "prove k.zkey w.wtns");
+        expect(&r, 2, "--allow-insecure-keys");
+        run_free(&r);
+        run_script(&r, &s,
+                   "set -e; $BELLOWS key check --allow-insecure-keys k.zkey; "
+                   "$BELLOWS prove --backend cpu --allow-insecure-keys k.zkey w.wtns; "
+                   "$BELLOWS key export-vkey --allow-insecure-keys k.zkey v.json; "
+                   "$BELLOWS verify --allow-insecure-keys v.json public.json proof.json");
+        expect(&r, 0, "");
+        run_free(&r);
+    }
+}
+
+static void claim_seeds(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s,
+               "set -e; for n in 1 2 3; do $BELLOWS key synth k$n w$n --log2 6 --shape bits "
+               "--seed $((n / 2)) >/dev/null; done; "
+               "cmp k2 k3; cmp w2 w3; ! cmp -s k1 k2; ! cmp -s w1 w2");
+    expect(&r, 0, "");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key synth --log2 24");
+    expect(&r, 2, "24");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key synth --log2 9 --shape porep");
+    expect(&r, 2, "2^10 to 2^");
+    run_free(&r);
+    CHECK_EQ(6, scratch_files(&s));
+}
+
+static void claim_in_memory(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL,
+                "bench prove --synth bits --log2 8 --curve bls12381 --backend cpu --runs 2");
+    expect(&r, 0, "");
+    CHECK_HAS(r.out, "\"key\": \"synth bits 2^8\"");
+    CHECK_HAS(r.out, "\"domain_size\": 256");
+    CHECK_EQ(0, scratch_files(&s));
+    run_free(&r);
+}
+
+static double number_of(const char *line, const char *field) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\": ", field);
+    const char *at = strstr(line, quoted);
+    CHECK_MSG(at, "no %s in %.200s", field, line);
+    return strtod(at + strlen(quoted), NULL);
+}
+
+/* PoRep-shaped jobs take at most 1/60 of 128 bytes a constraint as witnesses, 1/20 as evaluations; dense ones stay plain. */
+static void claim_codec(void) {
+    static const struct {
+        const char *row;
+        double least; /* baseline bytes to wire bytes */
+        bool packed;
+    } rows[] = {{"porep-witness", 60, true},
+                {"porep-evaluations", 20, true},
+                {"sha256", 100, true},
+                {"dense", 0.99, false}};
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "bench codec --log2 16 --runs 1 --curve bls12381");
+    expect(&r, 0, "");
+    char *save = NULL, *line = strtok_r(r.out, "\n", &save);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char name[64];
+        CHECK_MSG(line, "only %zu lines", i);
+        snprintf(name, sizeof name, "\"row\": \"%s\"", rows[i].row);
+        CHECK_HAS(line, name);
+        double baseline = number_of(line, "baseline_bytes"), raw = number_of(line, "raw_bytes"),
+               packed = number_of(line, "packed_bytes"), wire = number_of(line, "wire_bytes");
+        CHECK_MSG(baseline >= rows[i].least * wire, "%s: %.0f bytes on the wire of %.0f",
+                  rows[i].row, wire, baseline);
+        CHECK_EQ(rows[i].packed, packed < raw);
+        CHECK(number_of(line, "decode_gb_s") > 0);
+        line = strtok_r(NULL, "\n", &save);
+    }
+    CHECK(!line);
+    run_free(&r);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"key synth makes keys that are sound, refused, and prove when allowed",
+         claim_key_and_proof},
+        {"the same seed gives the same files, another one others; sizes that cannot be are refused",
+         claim_seeds},
+        {"bench prove --synth leaves no file", claim_in_memory},
+        {"bench codec has its four rows, and they weigh what they should", claim_codec},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
