@@ -1,5 +1,6 @@
 // The ledger's arithmetic: differences sum to the time between, whatever ends or starts anew in between.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { accountOf, ACCOUNTS, busy, columns, difference, sampleOf, shares, sum, why } from "../../deploy/dashboard/src/ledger.js";
 
@@ -82,4 +83,18 @@ test("columns show each stretch, bridge short silence and leave long silence ope
   assert.equal(all[0].accounts, null);
   for (const i of [1, 2, 3, 4, 31]) assert.equal(all[i].accounts.get("upload"), 1, `column ${i}`);
   for (const i of [5, 20, 30]) assert.equal(all[i].accounts, null, `column ${i}`);
+});
+
+test("the page knows every account of the ledger's table", () => {
+  const table = readFileSync(new URL("../../node/telemetry/ledger_table.h", import.meta.url), "utf8");
+  const names = [...table.matchAll(/ROW\(\w+,\s*"([\w.]+)"/g)].map((match) => match[1]);
+  assert.ok(names.length > 15);
+  assert.deepEqual(names.sort(), ACCOUNTS.map((a) => a.name).filter((name) => name !== "running").sort());
+});
+
+test("every account has a colour of its own in the style sheet", () => {
+  const style = readFileSync(new URL("../../deploy/dashboard/page/app.css", import.meta.url), "utf8");
+  const fills = ACCOUNTS.map(({ name }) => style.match(new RegExp(`\\.acc-${name.replace(/[._]/g, "-")} \\{ fill: ([^;]+);`))?.[1]);
+  assert.ok(fills.every(Boolean), `${fills}`);
+  assert.equal(new Set(fills).size, fills.length);
 });

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""The alerts and the board ask for metrics that exist: monitoring.py ROOT.
+
+Every metric, label and label value that deploy/prometheus/rules.yml, its test and deploy/grafana/bellows.json name is looked up in the tables that
+/metrics is made from; promtool checks the rules and runs their tests. Where promtool is missing that claim is skipped.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+TABLE = "node/telemetry/metric_table.h"
+RULES, RULES_TEST, BOARD = "deploy/prometheus/rules.yml", "deploy/prometheus/rules_test.yml", "deploy/grafana/bellows.json"
+# What a list of the table is called as a label, as node/telemetry/metric.c says.
+LABELS = {
+    "ACCOUNT": "account", "STEP": "step", "OUTCOME": "outcome", "LANE_STATE": "state", "MEMORY": "memory", "CLOCK": "clock", "DIRECTION": "direction",
+    "LINK": "link", "PART_STATE": "state", "PRIORITY": "priority", "FLEET_LANES": "state", "DECISION": "decision", "STORE": "store",
+}
+LISTS = {
+    "OUTCOME": "METRIC_OUTCOMES", "LANE_STATE": "METRIC_LANE_STATES", "MEMORY": "METRIC_MEMORIES", "CLOCK": "METRIC_CLOCKS", "DIRECTION": "METRIC_DIRECTIONS",
+    "LINK": "METRIC_LINKS", "PART_STATE": "METRIC_PART_STATES", "PRIORITY": "METRIC_PRIORITIES", "FLEET_LANES": "METRIC_FLEET",
+    "DECISION": "METRIC_DECISIONS", "STORE": "METRIC_STORES",
+}
+EVERYWHERE = {"job", "instance"}
+
+
+def read(root, path):
+    with open(f"{root}/{path}", encoding="utf-8") as f:
+        return f.read()
+
+
+class Metrics:
+    """The tables: name → (kind, labels, label → values)."""
+
+    def __init__(self, metric_table, ledger_table, span_table):
+        self.rows = {}
+        row = re.compile(r'ROW\(\w+,\s*(COUNTER|GAUGE|HISTOGRAM),\s*(LANE|COORDINATOR),\s*"(\w+)",\s*\w+,\s*(\w+),')
+        values = {
+            "ACCOUNT": set(re.findall(r'ROW\(\w+,\s*"([\w.]+)"', ledger_table)),
+            "STEP": set(re.findall(r'ROW\(\w+,\s*"([\w.]+)"', span_table)),
+        }
+        for name, macro in LISTS.items():
+            line = re.search(rf"#define {macro}\(ROW\)(.*)", metric_table).group(1)
+            values[name] = set(re.findall(r'"([^"]*)"', line))
+        for kind, scope, name, label in row.findall(metric_table):
+            labels = {"node": None, "gpu": None} if scope == "LANE" else {}
+            if label != "NONE":
+                labels[LABELS[label]] = values[label]
+            for suffix in ("_bucket", "_sum", "_count") if kind == "HISTOGRAM" else ("",):
+                self.rows[name + suffix] = {**labels, **({"le": None} if suffix == "_bucket" else {})}
+
+    def complaints(self, expression):
+        """What an expression names that does not exist."""
+        found = []
+        for name, selector in re.findall(r"\b(bellows_\w+)(?:\{([^}]*)\})?", expression):
+            if name not in self.rows:
+                found.append(f"{name} is no metric")
+                continue
+            for label, operator, value in re.findall(r'(\w+)\s*(=~|!~|!=|=)\s*"((?:[^"\\]|\\.)*)"', selector):
+                allowed = self.rows[name].get(label, False)
+                if label in EVERYWHERE or allowed is None or value.startswith("$"):
+                    continue
+                if allowed is False:
+                    found.append(f"{name} has no label {label}")
+                elif operator in ("=", "!=") and value not in allowed:
+                    found.append(f'{name} has no {label} "{value}"')
+                elif operator in ("=~", "!~") and not any(re.fullmatch(value, one) for one in allowed):
+                    found.append(f"no {label} of {name} is like {value}")
+        return found
+
+
+def tables(root):
+    return Metrics(*(read(root, path) for path in (TABLE, "node/telemetry/ledger_table.h", "node/telemetry/span_table.h")))
+
+
+def expressions_of_board(board):
+    """Every expression of the board, also of its variables."""
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"]
+    for variable in board["templating"]["list"]:
+        if isinstance(variable.get("query"), dict):
+            yield variable["query"]["query"]
+
+
+def claim_table(root):
+    rows = tables(root).rows
+    assert len(rows) > 40, f"{len(rows)} rows were read"
+    assert "wait.decode" in rows["bellows_ledger_seconds_total"]["account"]
+    assert "bellows_partition_duration_seconds_bucket" in rows
+
+
+def claim_finds(root):
+    metrics = tables(root)
+    for bad in ("bellows_moon_phase", 'bellows_lane_state{state="asleep"}', 'bellows_lane_up{colour="red"}', 'bellows_ledger_seconds_total{account=~"wait[.]x.*"}', "bellows_partition_duration_seconds"):
+        assert metrics.complaints(bad), f"{bad} was not found out"
+
+
+def claim_rules(root):
+    metrics = tables(root)
+    for path in (RULES, RULES_TEST):
+        found = metrics.complaints(read(root, path))
+        assert not found, f"{path}: {found}"
+
+
+def claim_board(root):
+    metrics, board = tables(root), json.loads(read(root, BOARD))
+    expressions = list(expressions_of_board(board))
+    found = [text for expression in expressions for text in metrics.complaints(expression)]
+    assert not found, found
+    assert len(expressions) > 20
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids)), "two panels have one id"
+
+
+def claim_layout(root):
+    taken = {}
+    for panel in json.loads(read(root, BOARD))["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24, panel["title"]
+        for x in range(at["x"], at["x"] + at["w"]):
+            for y in range(at["y"], at["y"] + at["h"]):
+                assert (x, y) not in taken, f"{panel['title']} lies on {taken[(x, y)]}"
+                taken[(x, y)] = panel["title"]
+
+
+def claim_alerts_are_tested(root):
+    alerts = set(re.findall(r"alert: (\w+)", read(root, RULES)))
+    fired = set(re.findall(r"alertname: (\w+)\n\s+exp_alerts", read(root, RULES_TEST)))
+    assert alerts == fired, f"only in one of them: {alerts ^ fired}"
+
+
+def promtool(root, *words):
+    if not shutil.which("promtool"):
+        return "promtool is not installed: apt-get install prometheus"
+    done = subprocess.run(["promtool", *words], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return None
+
+
+def claim_promtool(root):
+    return promtool(root, "check", "rules", RULES) or promtool(root, "check", "config", "deploy/prometheus/prometheus.yml")
+
+
+def claim_promtool_tests(root):
+    return promtool(root, "test", "rules", RULES_TEST)
+
+
+def claim_promql(root):
+    """The board's expressions are PromQL: promtool reads them as rules."""
+    if not shutil.which("promtool"):
+        return "promtool is not installed: apt-get install prometheus"
+    expressions = [e for e in expressions_of_board(json.loads(read(root, BOARD))) if "label_values" not in e]
+    plain = [e.replace("$__rate_interval", "5m").replace("$__range", "1h").replace("$node", ".*") for e in expressions]
+    rules = {"groups": [{"name": "board", "rules": [{"record": f"board:{i}", "expr": e} for i, e in enumerate(plain)]}]}
+    done = subprocess.run(["promtool", "check", "rules", "/dev/stdin"], input=json.dumps(rules), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return None
+
+
+CLAIMS = [
+    ("the tables of metrics are read", claim_table),
+    ("a metric, a label or a value that does not exist is found out", claim_finds),
+    ("alerts and their tests name what exists", claim_rules),
+    ("the board names what exists", claim_board),
+    ("the board's panels lie beside each other", claim_layout),
+    ("every alert has a test in which it fires", claim_alerts_are_tested),
+    ("promtool accepts the rules and the sample configuration", claim_promtool),
+    ("promtool's tests of the rules pass", claim_promtool_tests),
+    ("the board's expressions are PromQL", claim_promql),
+]
+
+
+def main():
+    passed = failed = skipped = 0
+    for name, claim in CLAIMS:
+        try:
+            reason = claim(sys.argv[1])
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED   {name}\n{error}")
+            continue
+        if reason:
+            skipped += 1
+            print(f"skipped  {name}: {reason}")
+        else:
+            passed += 1
+            print(f"passed   {name}")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main()
