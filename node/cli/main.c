@@ -44,6 +44,7 @@ static const struct command *const commands[] = {
     &cmd_drain,
     &cmd_resume,
     &cmd_tenant,
+    &cmd_top,
     &cmd_config,
     /* Who may do what. */
     &cmd_certs_ca,
