@@ -55,3 +55,16 @@ static inline uint32_t blocks_upto(uint64_t count, uint32_t threads, uint32_t bl
     uint64_t blocks = (count + threads - 1) / threads;
     return (uint32_t)(blocks < blocks_max ? blocks : blocks_max);
 }
+
+/* Sum over a whole warp, in every lane. One instruction from sm_80 on. */
+__device__ __forceinline__ uint32_t warp_sum(uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#pragma unroll
+    for (int lanes = 16; lanes; lanes >>= 1) {
+        value += __shfl_xor_sync(~0u, value, lanes);
+    }
+    return value;
+#else
+    return __reduce_add_sync(~0u, value);
+#endif
+}

@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(EXPAND_THREADS)
         uint32_t t = __shfl_up_sync(~0u, scan, d);
         scan += lane >= d ? t : 0;
     }
-    small = __reduce_add_sync(~0u, small);
-    full = __reduce_add_sync(~0u, full);
+    small = warp_sum(small);
+    full = warp_sum(full);
     if (lane == 31) {
         warp_sums[warp] = scan;
     }

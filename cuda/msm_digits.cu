@@ -112,8 +112,7 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     if (chunk_min == chunk_max) {
         for (unsigned r = 0; r < 33; r++) {
-            uint32_t left =
-                __reduce_add_sync(~0u, (uint32_t)(((uint64_t)length + (1ull << r) - 1) >> r));
+            uint32_t left = warp_sum((uint32_t)(((uint64_t)length + (1ull << r) - 1) >> r));
             if ((threadIdx.x & 31) == 0) {
                 atomicAdd(&sums[r], left);
             }
