@@ -173,15 +173,19 @@ template <class M> struct montgomery {
         }
         carry_addc(x[N - 1], x[N - 1], 0);
     }
-    HOST_DEVICE static void first_row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
+    HOST_DEVICE static void set_row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
 #pragma unroll
         for (int j = 0; j < N; j += 2) {
             wide_set(y[j], y[j + 1], a[j], b);
             wide_set(x[j], x[j + 1], a[j + 1], b);
         }
+    }
+    HOST_DEVICE static void first_row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
+        set_row(x, y, a, b);
         clear_low(x, y);
     }
-    HOST_DEVICE static void row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
+    /* Shifts, and adds a·b. */
+    HOST_DEVICE static void next_row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
         carry_add_cc(y[0], y[0], x[1]);
 #pragma unroll
         for (int j = 0; j < N - 2; j += 2) {
@@ -194,7 +198,24 @@ template <class M> struct montgomery {
             wide_next(y[j], y[j + 1], a[j], b, y[j], y[j + 1]);
         }
         carry_addc(x[N - 1], x[N - 1], 0);
+    }
+    HOST_DEVICE static void row(uint32_t *x, uint32_t *y, const uint32_t *a, uint32_t b) {
+        next_row(x, y, a, b);
         clear_low(x, y);
+    }
+    /* Adds c·d to the columns that row() is about to clear the lowest word of. */
+    HOST_DEVICE static void add_row(uint32_t *x, uint32_t *y, const uint32_t *c, uint32_t d) {
+        wide_first(x[0], x[1], c[1], d, x[0], x[1]);
+#pragma unroll
+        for (int j = 2; j < N; j += 2) {
+            wide_next(x[j], x[j + 1], c[j + 1], d, x[j], x[j + 1]);
+        }
+        wide_first(y[0], y[1], c[0], d, y[0], y[1]);
+#pragma unroll
+        for (int j = 2; j < N; j += 2) {
+            wide_next(y[j], y[j + 1], c[j], d, y[j], y[j + 1]);
+        }
+        carry_addc(x[N - 1], x[N - 1], 0);
     }
     HOST_DEVICE static void join(uint32_t *r, const uint32_t *x, const uint32_t *y) {
         carry_add_cc(r[0], x[0], y[1]);
@@ -213,6 +234,26 @@ template <class M> struct montgomery {
             row(x, y, a, b[i]);
             if (i + 1 < N) {
                 row(y, x, a, b[i + 1]);
+            }
+        }
+        join(r, x, y);
+    }
+    /* (a·b + c·d)/R with one reduction: below (1 + (A·B + C·D)·M/R)·M. a + c + M must stay below R. */
+    HOST_DEVICE static void product_sum(uint32_t *r, const uint32_t *a, const uint32_t *b,
+                                        const uint32_t *c, const uint32_t *d) {
+        uint32_t x[N], y[N];
+        set_row(y, x, a, b[0]);
+        add_row(y, x, c, d[0]);
+        clear_low(y, x);
+#pragma unroll
+        for (int i = 1; i < N; i += 2) {
+            next_row(x, y, a, b[i]);
+            add_row(x, y, c, d[i]);
+            clear_low(x, y);
+            if (i + 1 < N) {
+                next_row(y, x, a, b[i + 1]);
+                add_row(y, x, c, d[i + 1]);
+                clear_low(y, x);
             }
         }
         join(r, x, y);
@@ -295,8 +336,13 @@ struct fp {
     typedef fp_modulus M;
     static constexpr int N = M::words;
     static constexpr int words = N;
+    static constexpr int lanes = 1; /* threads an element */
     uint32_t v[N];
 
+    HOST_DEVICE static unsigned lane() { return 0; }
+    /* Of all lanes of an element; of any thread that must take a branch together with this one. */
+    HOST_DEVICE static bool both(bool mine) { return mine; }
+    HOST_DEVICE static bool any(bool mine) { return mine; }
     HOST_DEVICE static fp zero() {
         fp r;
 #pragma unroll

@@ -17,7 +17,10 @@ namespace CURVE {
 
 struct fp2 {
     static constexpr int words = 2 * fp::words;
+    static constexpr int lanes = 1;
     fp a, b;
+
+    HOST_DEVICE static unsigned lane() { return 0; }
 
     HOST_DEVICE static fp2 zero() { return {fp::zero(), fp::zero()}; }
     HOST_DEVICE static fp2 one() { return {fp::one(), fp::zero()}; }

@@ -9,22 +9,30 @@
  *   add      walks back: 1/d = inverse · prefix, inverse · d goes on; slope, x3, y3
  *
  * Rare cases never branch in the common path: one word of d, x1 and x2 is looked at, and only when it could be zero the
- * whole is: doubling gets the denominator 2y, a sum with infinity or of opposite points gets 1 and its result is picked.
+ * whole is. Points of one order r have no x = 0 (that point's order is 3) and no y = 0, so x alone tells infinity, and a
+ * pair of equal x takes the denominator 2y whatever comes of it: the prefix step needs no second y, and points that
+ * repeat a thousand times over cost little more than others.
  *
  *   case                          denominator   result
  *   P + Q                         x2 - x1       sum
  *   P + P                         2y            double
- *   P + ∞, ∞ + Q, P - P, ∞ + ∞    1             P, Q, ∞, ∞
+ *   P - P                         2y            ∞
+ *   P + ∞, ∞ + Q, ∞ + ∞           1             P, Q, ∞
+ *
+ * Coordinates in Fp2 are spread over two lanes (field2_lanes.cuh), so a block has half as many workers as threads, its
+ * loops are the same for all of them, and pairs behind the last are computed and not stored.
  *
  * Tried and lost: XYZZ with one thread a bucket (1.5 times slower on 381 bits), points padded to 128 bytes, running the
- * memory-bound steps beside the additions by priorities.
+ * memory-bound steps beside the additions by priorities, Fp2 in one thread (255 registers, the multiplier 68 % busy).
  */
+#include "cuda/check.cuh"
+#include "cuda/field2_lanes.cuh"
 #include "cuda/points.cuh"
 
 namespace CURVE {
 namespace GROUP {
 
-enum pair_case { PAIR_SUM, PAIR_DOUBLE, PAIR_SECOND, PAIR_FIRST, PAIR_INFINITY };
+enum pair_case { PAIR_SUM, PAIR_SECOND, PAIR_FIRST, PAIR_INFINITY };
 enum { BUCKET_THREADS = 128, INVERT_THREADS = 64 };
 
 __device__ __forceinline__ uint2 pair_refs(const gpu_pairing &s, uint32_t pair) {
@@ -36,21 +44,60 @@ __device__ __forceinline__ uint2 pair_refs(const gpu_pairing &s, uint32_t pair) 
     return make_uint2(first, first + (1u << s.half_log2));
 }
 
+/* A worker's pairs are first, first + count, first + 2·count, …; `rounds` of them, as many for the whole block. */
+template <class F> struct share {
+    static constexpr uint32_t workers = BUCKET_THREADS / F::lanes;
+    uint32_t first, rounds, last;
+
+    __device__ __forceinline__ share(uint32_t pairs_count, unsigned per_thread) {
+        uint32_t block = blockIdx.x * (workers * per_thread);
+        uint32_t left = block < pairs_count ? pairs_count - block : 0;
+        rounds = (left + workers - 1) / workers;
+        rounds = rounds < per_thread ? rounds : per_thread;
+        first = block + threadIdx.x / F::lanes;
+        last = pairs_count - 1;
+    }
+    __device__ __forceinline__ uint2 refs(const gpu_pairing &s, uint32_t pair) const {
+        return pair_refs(s, pair < last ? pair : last);
+    }
+};
+
 template <class F>
-__device__ __forceinline__ F rare_denominator(enum pair_case *which, const F &x1, const F &y1,
-                                              const F &x2, const F &y2) {
-    bool infinity1 = x1.is_zero() && y1.is_zero_lazy(),
-         infinity2 = x2.is_zero() && y2.is_zero_lazy();
-    if (infinity1 || infinity2) {
-        *which = infinity1 ? infinity2 ? PAIR_INFINITY : PAIR_SECOND : PAIR_FIRST;
-        return F::one();
+__device__ __forceinline__ bool maybe_rare(const F &d, const F &x1, const F &x2, bool live) {
+    return F::any(!live || d.maybe_p() || x1.maybe_zero() || x2.maybe_zero());
+}
+
+/* The denominator by the table above; 1 for a pair behind the last. */
+template <class F>
+__device__ __forceinline__ F rare_denominator(const gpu_pairing &s, uint32_t ref1, const F &x1,
+                                              const F &x2, bool live) {
+    bool infinity1 = F::both(x1.is_zero()), infinity2 = F::both(x2.is_zero());
+    F d = x2 - x1;
+    if (F::both(x1 == x2) && !infinity1) {
+        d = place<F>::y_of(s, ref1).dbl();
     }
-    if (x1 == x2) {
-        *which = y1 == y2 ? PAIR_DOUBLE : PAIR_INFINITY;
-        return y1 == y2 ? y1.dbl() : F::one();
+    return infinity1 || infinity2 || !live ? F::one() : d;
+}
+
+template <class F>
+__device__ __forceinline__ enum pair_case rare_slope(F *d, F *slope, const F &x1, const F &y1,
+                                                     const F &x2, const F &y2, bool live) {
+    bool infinity1 = F::both(x1.is_zero()), infinity2 = F::both(x2.is_zero());
+    bool equal = F::both(x1 == x2) && !infinity1, same_y = F::both(y1 == y2);
+    *d = x2 - x1;
+    if (F::any(equal && same_y)) {
+        F t = x1.sqr();
+        t = t + t.dbl();
+        *slope = equal && same_y ? t : *slope;
     }
-    *which = PAIR_SUM;
-    return x2 - x1;
+    if (equal) {
+        *d = y1.dbl();
+    }
+    if (infinity1 || infinity2 || !live) {
+        *d = F::one();
+        return !infinity1 ? PAIR_FIRST : infinity2 ? PAIR_INFINITY : PAIR_SECOND;
+    }
+    return equal && !same_y ? PAIR_INFINITY : PAIR_SUM;
 }
 
 /* 128 threads; 381 bits need 96 registers, so 5 blocks an SM are resident: the gathers are what bounds it. */
@@ -58,41 +105,39 @@ template <class F, int BLOCKS>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     prefix_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                   uint32_t pairs_count, unsigned per_thread) {
-    uint32_t first = blockIdx.x * (BUCKET_THREADS * per_thread) + threadIdx.x;
+    constexpr uint32_t workers = share<F>::workers;
+    share<F> mine(pairs_count, per_thread);
     F product = F::one();
-    if (first < pairs_count) {
-        uint32_t mine = (pairs_count - first + BUCKET_THREADS - 1) / BUCKET_THREADS;
-        mine = mine < per_thread ? mine : per_thread;
-        uint2 refs = pair_refs(s, first),
-              next = mine > 1 ? pair_refs(s, first + BUCKET_THREADS) : refs;
+    if (mine.rounds) {
+        uint2 refs = mine.refs(s, mine.first), next = mine.refs(s, mine.first + workers);
         F x1 = place<F>::x_of(s, refs.x), x2 = place<F>::x_of(s, refs.y);
 #pragma unroll 1
-        for (uint32_t k = 0; k < mine; k++) {
-            uint32_t pair = first + k * BUCKET_THREADS;
+        for (uint32_t k = 0; k < mine.rounds; k++) {
+            uint32_t pair = mine.first + k * workers;
+            bool live = pair < pairs_count;
             F d = x2.sub_lazy(x1);
-            if (d.maybe_p() || x1.maybe_zero() || x2.maybe_zero()) {
-                F y1 = place<F>::y_of(s, refs.x),
-                  y2 = place<F>::y_of(s, refs.y).cneg((refs.x ^ refs.y) >> 31);
-                enum pair_case which;
-                d = rare_denominator(&which, x1, y1, x2, y2);
+            if (maybe_rare(d, x1, x2, live)) {
+                d = rare_denominator(s, refs.x, x1, x2, live);
             }
             refs = next;
-            if (k + 1 < mine) { /* loads of the next pair, before this one's product */
+            if (k + 1 < mine.rounds) { /* loads of the next pair, before this one's product */
                 x1 = place<F>::x_of(s, refs.x);
                 x2 = place<F>::x_of(s, refs.y);
             }
-            if (k + 2 < mine) {
-                next = pair_refs(s, pair + 2 * BUCKET_THREADS);
+            if (k + 2 < mine.rounds) {
+                next = mine.refs(s, pair + 2 * workers);
             }
             if (k) {
-                place<F>::store((uint4 *)b.prefixes + pair, b.prefixes_plane, product);
+                if (live) {
+                    place<F>::store((uint4 *)b.prefixes + pair, b.prefixes_plane, product);
+                }
                 product = product.mul_lazy(d);
             } else {
                 product = d;
             }
         }
     }
-    place<F>::store((uint4 *)b.products + blockIdx.x * BUCKET_THREADS + threadIdx.x,
+    place<F>::store((uint4 *)b.products + blockIdx.x * workers + threadIdx.x / F::lanes,
                     b.products_plane, product);
 }
 
@@ -128,49 +173,45 @@ __global__ void __launch_bounds__(INVERT_THREADS)
 }
 
 /* 128 threads of 128 registers, 4 blocks an SM: 16 warps keep the multiplier 88 to 90 % busy; 3 × 128, 1 × 384, 2 × 256
- * and 1 × 512 were 2 to 8 % slower. Fp2 needs 255 registers, so 2 blocks. */
+ * and 1 × 512 were 2 to 8 % slower. Half an Fp2 of 381 bits needs 168 registers, so 3 blocks. */
 template <class F, int BLOCKS>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     add_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                uint32_t pairs_count, unsigned per_thread, uint4 *out) {
-    uint32_t first = blockIdx.x * (BUCKET_THREADS * per_thread) + threadIdx.x;
-    if (first >= pairs_count) {
-        return;
-    }
-    uint32_t mine = (pairs_count - first + BUCKET_THREADS - 1) / BUCKET_THREADS;
-    mine = mine < per_thread ? mine : per_thread;
-    F inverse = place<F>::load(
-        (const uint4 *)b.products + blockIdx.x * BUCKET_THREADS + threadIdx.x, b.products_plane);
+    constexpr uint32_t workers = share<F>::workers;
+    share<F> mine(pairs_count, per_thread);
+    F inverse =
+        place<F>::load((const uint4 *)b.products + blockIdx.x * workers + threadIdx.x / F::lanes,
+                       b.products_plane);
 #pragma unroll 1
-    for (uint32_t k = mine; k-- > 0;) {
-        uint32_t pair = first + k * BUCKET_THREADS;
-        uint2 refs = pair_refs(s, pair);
+    for (uint32_t k = mine.rounds; k-- > 0;) {
+        uint32_t pair = mine.first + k * workers;
+        bool live = pair < pairs_count;
+        uint2 refs = mine.refs(s, pair);
         F x1 = place<F>::x_of(s, refs.x), x2 = place<F>::x_of(s, refs.y);
         F y1 = place<F>::y_of(s, refs.x),
           y2 = place<F>::y_of(s, refs.y).cneg((refs.x ^ refs.y) >> 31);
         enum pair_case which = PAIR_SUM;
         F d = x2.sub_lazy(x1), slope = y2.sub_lazy(y1);
-        if (d.maybe_p() || x1.maybe_zero() || x2.maybe_zero()) {
-            d = rare_denominator(&which, x1, y1, x2, y2);
-            if (which == PAIR_DOUBLE) {
-                slope = x1.sqr();
-                slope = slope + slope.dbl();
-            }
+        if (maybe_rare(d, x1, x2, live)) {
+            which = rare_slope(&d, &slope, x1, y1, x2, y2, live);
         }
         F one_over = inverse;
         if (k) {
-            one_over = inverse.mul_lazy(
-                place<F>::load((const uint4 *)b.prefixes + pair, b.prefixes_plane));
+            one_over = inverse.mul_lazy(place<F>::load(
+                (const uint4 *)b.prefixes + (live ? pair : mine.last), b.prefixes_plane));
             inverse = inverse.mul_lazy(d);
         }
         slope = slope.mul_lazy(one_over);
         F x3 = slope.sqr() - x1 - x2, y3 = slope * x1.sub_lazy(x3) - y1;
-        if (which >= PAIR_SECOND) {
+        if (which != PAIR_SUM) {
             x3 = which == PAIR_SECOND ? x2 : which == PAIR_FIRST ? x1 : F::zero();
             y3 = which == PAIR_SECOND ? y2 : which == PAIR_FIRST ? y1 : F::zero();
         }
-        place<F>::store(out + (size_t)pair * place<F>::quads, 1, x3);
-        place<F>::store(out + (s.plane + pair) * place<F>::quads, 1, y3);
+        if (live) {
+            place<F>::store(out + (size_t)pair * place<F>::quads, 1, x3);
+            place<F>::store(out + (s.plane + pair) * place<F>::quads, 1, y3);
+        }
     }
 }
 
@@ -198,17 +239,25 @@ __global__ void __launch_bounds__(256)
 using namespace CURVE;
 using namespace CURVE::GROUP;
 
-static const int prefix_blocks = sizeof(COORDINATE) > 48 ? 3 : 5,
-                 add_blocks = sizeof(COORDINATE) > 48   ? 2
-                              : sizeof(COORDINATE) > 32 ? 4
-                                                        : 5;
+typedef spread<COORDINATE>::type spread_coordinate;
+#ifndef ADD_BLOCKS
+#define ADD_BLOCKS (sizeof(COORDINATE) > 64 ? 3 : sizeof(COORDINATE) > 32 ? 4 : 5)
+#endif
+#ifndef PREFIX_BLOCKS
+#define PREFIX_BLOCKS (sizeof(COORDINATE) > 64 ? 4 : 5)
+#endif
+
+/* One block of threads for each BUCKET_THREADS workers and lane: the host counts products by BUCKET_THREADS. */
+static launch_shape pairs_shape(const char *name, uint32_t pairs_count, unsigned per_thread) {
+    return {name, spread_coordinate::lanes * blocks_for(pairs_count, BUCKET_THREADS * per_thread),
+            BUCKET_THREADS};
+}
 
 extern "C" enum err GROUP_FN(prefix)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
                                      uint32_t pairs_count, unsigned per_thread,
                                      struct gpu_stream *s) {
-    launch_shape shape = {"prefix products", blocks_for(pairs_count, BUCKET_THREADS * per_thread),
-                          BUCKET_THREADS};
-    return launch(shape, s, prefix_kernel<COORDINATE, prefix_blocks>, *pairs, *batch, pairs_count,
+    return launch(pairs_shape("prefix products", pairs_count, per_thread), s,
+                  prefix_kernel<spread_coordinate, PREFIX_BLOCKS>, *pairs, *batch, pairs_count,
                   per_thread);
 }
 
@@ -221,10 +270,9 @@ extern "C" enum err GROUP_FN(invert)(const struct gpu_batch *batch, uint32_t cou
 extern "C" enum err GROUP_FN(add)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
                                   uint32_t pairs_count, unsigned per_thread, uint32_t out_base,
                                   struct gpu_stream *s) {
-    launch_shape shape = {"additions", blocks_for(pairs_count, BUCKET_THREADS * per_thread),
-                          BUCKET_THREADS};
     uint4 *out = (uint4 *)pairs->sums + (size_t)out_base * place<COORDINATE>::quads;
-    return launch(shape, s, add_kernel<COORDINATE, add_blocks>, *pairs, *batch, pairs_count,
+    return launch(pairs_shape("additions", pairs_count, per_thread), s,
+                  add_kernel<spread_coordinate, ADD_BLOCKS>, *pairs, *batch, pairs_count,
                   per_thread, out);
 }
 

@@ -3,6 +3,8 @@
  *   input points   x y, x y, …            interleaved as a key stores them; also the buckets
  *   sums           x x x …, y y y …       two planes, as the prefix step reads x only
  *   batches        word 0 of all, word 1 of all, …   planes of 16-byte words: a warp's accesses are contiguous
+ *
+ * An element over two lanes (field2_lanes.cuh) lies in memory as the whole one; each lane loads its half.
  */
 #pragma once
 #include "cuda/check.cuh"
@@ -13,13 +15,15 @@ namespace CURVE {
 static const uint32_t REF_POINT = 0x40000000u, REF_INDEX = 0x3fffffffu;
 
 template <class F> struct place {
-    static constexpr int quads = F::words / 4;
+    static constexpr int quads = F::words / 4; /* of a coordinate in memory */
+    static constexpr int mine = quads / F::lanes;
 
     __device__ __forceinline__ static F load(const uint4 *from, size_t stride) {
         F r;
         uint32_t *w = (uint32_t *)&r;
+        from += F::lane() * (mine * stride);
 #pragma unroll
-        for (int k = 0; k < quads; k++) {
+        for (int k = 0; k < mine; k++) {
             uint4 t = from[k * stride];
             w[4 * k] = t.x;
             w[4 * k + 1] = t.y;
@@ -30,8 +34,9 @@ template <class F> struct place {
     }
     __device__ __forceinline__ static void store(uint4 *to, size_t stride, const F &f) {
         const uint32_t *w = (const uint32_t *)&f;
+        to += F::lane() * (mine * stride);
 #pragma unroll
-        for (int k = 0; k < quads; k++) {
+        for (int k = 0; k < mine; k++) {
             to[k * stride] = make_uint4(w[4 * k], w[4 * k + 1], w[4 * k + 2], w[4 * k + 3]);
         }
     }

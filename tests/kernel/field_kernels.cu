@@ -1,6 +1,6 @@
 /* Every primitive of the device's fields, a thread an element: what tests/kernel/field.c compares with the processor. */
 #include "cuda/check.cuh"
-#include "cuda/field2.cuh"
+#include "cuda/field2_lanes.cuh"
 #include "cuda/fr.cuh"
 #include "tests/kernel/field_kernels.h"
 
@@ -50,6 +50,19 @@ __global__ void __launch_bounds__(128)
         break;
     }
     put(out, i, r);
+}
+
+/* Two threads an element; those behind the last one take the last, as the whole warp must shuffle. */
+__global__ void __launch_bounds__(128)
+    lanes_kernel(enum field_op op, uint32_t *out, const uint32_t *a, const uint32_t *b,
+                 uint32_t count) {
+    uint32_t i = blockIdx.x * 64 + threadIdx.x / 2;
+    size_t half = 2 * (size_t)(i < count ? i : count - 1) + fp2_half::lane();
+    fp2_half x = element<fp2_half>(a, half), y = element<fp2_half>(b, half);
+    fp2_half r = op == FIELD_SQR ? x.sqr() : x * y;
+    if (i < count) {
+        put(out, half, r);
+    }
 }
 
 __global__ void __launch_bounds__(128) fr_kernel(enum field_op op, uint32_t *out, const uint32_t *a,
@@ -102,6 +115,10 @@ extern "C" enum err CURVE_FN(field_run)(enum field_kind kind, enum field_op op, 
     const uint32_t *x = (const uint32_t *)a, *y = (const uint32_t *)b;
     if (kind == FIELD_FR) {
         return launch(shape, s, fr_kernel, op, to, x, y, count);
+    }
+    if (kind == FIELD_FP2_LANES) {
+        shape.blocks = blocks_for(count, 64);
+        return launch(shape, s, lanes_kernel, op, to, x, y, count);
     }
     return kind == FIELD_FP ? launch(shape, s, field_kernel<fp>, op, to, x, y, count)
                             : launch(shape, s, field_kernel<fp2>, op, to, x, y, count);

@@ -5,7 +5,7 @@
 #pragma once
 #include "cuda/gpu.h"
 
-enum field_kind { FIELD_FP, FIELD_FP2, FIELD_FR };
+enum field_kind { FIELD_FP, FIELD_FP2, FIELD_FR, FIELD_FP2_LANES /* MUL and SQR alone */ };
 enum field_op {
     FIELD_ADD,
     FIELD_SUB,

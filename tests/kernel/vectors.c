@@ -192,10 +192,158 @@ static void claim_expansion(void) {
     check_expansion(CURVE_BN254, GPU_PACKED_BLOCK, &packings[4]);
 }
 
+/* --- benches --- */
+enum { RUNS = 11 };
+struct timer {
+    struct gpu_event *from, *to;
+    uint64_t ns[RUNS];
+};
+static void timer_done(struct timer *t) {
+    gpu_event_close(&t->from);
+    gpu_event_close(&t->to);
+}
+static void timer_start(struct timer *t) {
+    CHECK_OK(gpu_event_record(t->from, device_of_test()->stream));
+}
+static void timer_stop(struct timer *t, int run) { /* the run -1 warms up */
+    uint64_t ns;
+    CHECK_OK(gpu_event_record(t->to, device_of_test()->stream));
+    CHECK_OK(gpu_event_wait(t->to));
+    CHECK_OK(gpu_event_ns(&ns, t->from, t->to));
+    if (run >= 0) {
+        t->ns[run] = ns;
+    }
+}
+static void timer_open(struct timer *t) {
+    CHECK_OK(gpu_event_open(&t->from));
+    CHECK_OK(gpu_event_open(&t->to));
+}
+
+/* Rows of `tenths` / 10 terms on average, columns within 4096 of the row, 1 in 16 anywhere; 7 coefficients of 8 are ±1. */
+static void matrix_bench_make(struct matrix *m, const struct curve *c, uint32_t rows,
+                              unsigned tenths) {
+    enum { DICTIONARY = 256 };
+    uint32_t whole = tenths / 10, terms_max = rows * (whole + 1);
+    m->rows = rows;
+    m->dictionary_count = DICTIONARY;
+    m->dictionary = scalars_random(c, DICTIONARY, MIX_UNIFORM);
+    struct scalar zero = {{0}};
+    m->dictionary[0] = (struct scalar){{1}};
+    c->scalar_sub(&m->dictionary[1], &zero, &m->dictionary[0]);
+    CHECK_OK(mem_new(&m->constants, DICTIONARY, GPU_CONSTANT_BYTES));
+    for (uint32_t i = 0; i < DICTIONARY; i++) {
+        gpu_curve_of(c->id)->constant(m->constants + (size_t)i * GPU_CONSTANT_BYTES,
+                                      m->dictionary[i].w);
+    }
+    CHECK_OK(mem_new_raw(&m->start, rows + 1, 4));
+    CHECK_OK(mem_new_raw(&m->columns, terms_max, 4));
+    CHECK_OK(mem_new_raw(&m->coefficients, terms_max, 4));
+    for (uint32_t r = 0; r < rows; r++) {
+        m->start[r] = m->terms;
+        uint32_t length = whole + (rng_u64(check_rng()) % 10 < tenths % 10);
+        for (uint32_t k = 0; k < length; k++) {
+            uint64_t dice = rng_u64(check_rng());
+            m->columns[m->terms] =
+                dice & 15 ? (uint32_t)(r + (dice >> 52)) % rows : (uint32_t)(dice >> 8) % rows;
+            m->coefficients[m->terms++] =
+                dice >> 4 & 7 ? (dice >> 7 & 1) : (uint32_t)(dice >> 40) % DICTIONARY;
+        }
+    }
+    m->start[rows] = m->terms;
+}
+
+static void bench_product(enum curve_id id, uint32_t log2, unsigned tenths, enum scalar_mix mix) {
+    const struct device *dev = device_of_test();
+    const struct curve *c = curve_by_id(id);
+    uint32_t rows = 1u << log2;
+    AUTO(matrix_done) struct matrix m = {0};
+    AUTO(timer_done) struct timer timer = {0};
+    matrix_bench_make(&m, c, rows, tenths);
+    AUTO(mem_free_ptr) struct scalar *w = scalars_random(c, rows, mix);
+    AUTO(mem_free_ptr) struct scalar *got = scalars_random(c, rows, MIX_ZERO);
+    struct gpu_matrix on_device = {
+        .row_start = device_put(m.start, (rows + 1ul) * 4),
+        .columns = device_put(m.columns, m.terms * 4ul),
+        .coefficients = device_put(m.coefficients, m.terms * 4ul),
+        .dictionary = device_put(m.constants, (size_t)m.dictionary_count * GPU_CONSTANT_BYTES),
+        .rows_count = rows};
+    void *out = device_take(rows * (size_t)SCALAR_BYTES),
+         *device_w = device_put(w, rows * (size_t)SCALAR_BYTES);
+    timer_open(&timer);
+    for (int run = -1; run < RUNS; run++) {
+        timer_start(&timer);
+        CHECK_OK(gpu_curve_of(id)->matrix_times(out, &on_device, device_w, dev->stream));
+        timer_stop(&timer, run);
+    }
+    device_get(got, out, rows * (size_t)SCALAR_BYTES);
+    for (uint32_t r = 0; r < rows; r += 997) {
+        struct scalar sum = {{0}}, t;
+        for (uint32_t k = m.start[r]; k < m.start[r + 1]; k++) {
+            c->scalar_mul(&t, &w[m.columns[k]], &m.dictionary[m.coefficients[k]]);
+            c->scalar_add(&sum, &sum, &t);
+        }
+        CHECK_MSG(!memcmp(&sum, &got[r], sizeof sum), "%s: row %u is wrong", c->name, r);
+    }
+    printf("{\"bench\": \"sparse\", \"curve\": \"%s\", \"log2\": %u, \"terms\": %u, \"witness\": "
+           "\"%s\", \"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %d}\n",
+           c->name, log2, m.terms, mix_name(mix), median_ms(timer.ns, RUNS),
+           (double)timer.ns[0] / 1e6, RUNS);
+    device_done();
+}
+
+static void bench_expansion(enum curve_id id, size_t count, const struct packing *p) {
+    const struct device *dev = device_of_test();
+    const struct curve *c = curve_by_id(id);
+    size_t blocks_count = (count + GPU_PACKED_BLOCK - 1) / GPU_PACKED_BLOCK;
+    AUTO(mem_free_ptr) struct gpu_packed_block *blocks = NULL;
+    AUTO(mem_free_ptr) uint8_t *data = NULL;
+    AUTO(mem_free_ptr) struct scalar *want = scalars_random(c, count, MIX_ZERO);
+    AUTO(timer_done) struct timer timer = {0};
+    CHECK_OK(mem_new(&blocks, blocks_count, sizeof *blocks));
+    CHECK_OK(mem_new_raw(&data, count + blocks_count, 48));
+    size_t bytes = pack(data, blocks, want, c, count, p);
+    void *out = device_take(count * SCALAR_BYTES), *packed = device_put(data, bytes),
+         *on_device = device_put(blocks, blocks_count * sizeof *blocks);
+    timer_open(&timer);
+    for (int run = -1; run < RUNS; run++) {
+        timer_start(&timer);
+        CHECK_OK(
+            gpu_curve_of(id)->expand(out, on_device, packed, (uint32_t)blocks_count, dev->stream));
+        timer_stop(&timer, run);
+    }
+    double ms = median_ms(timer.ns, RUNS);
+    printf("{\"bench\": \"expand\", \"curve\": \"%s\", \"scalars\": %zu, \"packed_bytes\": %zu, "
+           "\"zero\": %u, \"one\": %u, \"small\": %u, \"width\": %u, \"median_ms\": %.4f, "
+           "\"written_gb_s\": %.0f, \"runs\": %d}\n",
+           c->name, count, bytes, p->zero, p->one, p->small, p->width, ms,
+           (double)count * SCALAR_BYTES / ms / 1e6, RUNS);
+    device_done();
+}
+
+static void bench(void) {
+    static const struct packing packings[] = {{59, 41, 0, 1}, {50, 2, 45, 1}, {0, 0, 0, 1}};
+    if (device_of_test()->emulated) {
+        return;
+    }
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        bench_product(curves_tested[i], 24, 24, MIX_UNIFORM);
+        bench_product(curves_tested[i], 24, 10, MIX_UNIFORM);
+        bench_product(curves_tested[i], 24, 24, MIX_BITS);
+        bench_product(curves_tested[i], 24, 10, MIX_BITS);
+    }
+    for (unsigned i = 0; i < COUNT_OF(packings); i++) {
+        bench_expansion(CURVE_BLS12_381, (size_t)1 << 24, &packings[i]);
+    }
+}
+
 int kernel_vectors(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"sparse products are right for rows of every length", claim_products},
         {"packed scalars of every class and width expand to what was packed", claim_expansion},
     };
+    static const struct check_claim benches[] = {{"vectors bench", bench}};
+    if (argc == 2 && !strcmp(argv[1], "--bench")) {
+        return check_main(1, argv, benches, COUNT_OF(benches));
+    }
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

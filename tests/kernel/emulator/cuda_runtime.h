@@ -76,6 +76,14 @@ static inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, unsigned delta) 
     const uint32_t *v = emulator_warp_exchange(value, &present);
     return lane >= delta ? v[lane - delta] : value;
 }
+static inline uint32_t __shfl_xor_sync(uint32_t, uint32_t value, unsigned lanes) {
+    uint32_t present;
+    const uint32_t *v = emulator_warp_exchange(value, &present);
+    return v[(threadIdx.x & 31) ^ lanes];
+}
+static inline int __any_sync(uint32_t, int predicate) {
+    return __ballot_sync(~0u, predicate) != 0;
+}
 template <class T> static inline T atomicAdd(T *at, T value) {
     T old = *at;
     *at = old + value;
