@@ -7,9 +7,12 @@
  *   msm         the tree of additions over the sorted pairs; H's pairs are sorted when its turn comes
  *   sums        the host waits, takes the last steps of five sums
  *
- * One compute stream carries the order; an MSM forks lanes from it and joins them again. The host waits twice inside a
- * job: for the counts of the witness's pairs and of H's, which are grid sizes. Both waits come after all earlier work has
- * been queued, so that only the launch of the next kernel is exposed.
+ * One compute stream carries the order; an MSM forks lanes from it and joins them again, and its reduction goes on beside
+ * the next. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while A·w and B·w
+ * are computed), how they fill the buckets (while the quotient is), and the same of H. Only the last has nothing beside it.
+ *
+ * Where the plan takes scalars in ranges, each MSM is one per range with digits and sort of its own, and the host adds up;
+ * points that stay in the file come by way of two buffers, one filled while the other is used.
  *
  * L's points are stored for all wires, infinity for the public ones, so that L shares the witness's pairs.
  */
@@ -50,17 +53,30 @@ struct backend_key {
     struct gpu_domain domain;
 };
 
-enum pairs_of { PAIRS_NONE, PAIRS_WITNESS, PAIRS_H };
+enum pairs_of { PAIRS_WITNESS, PAIRS_H, PAIRS_COUNT };
+struct stream_in { /* points on their way from the file */
+    struct gpu_stream *stream;
+    struct gpu_event *sent[LAYOUT_RING_PIECES]; /* a piece of the ring is free again */
+    struct gpu_event *arrived[2], *consumed[2]; /* of the two buffers */
+    unsigned piece;
+};
 struct backend_slot {
     struct backend_key *key; /* lent */
     char *memory, *pinned;   /* owned */
     struct gpu_msm_streams streams;
-    struct gpu_event *counted, *done[STEP_COUNT + 1]; /* done[i + 1]: end of step i */
-    struct gpu_pairs pairs[KEY_POINTS_COUNT]; /* what each sum was made of, for its last step */
-    struct gpu_pair_counts counts[2]; /* of the witness and of H, copied from pinned memory */
-    enum pairs_of current;
-    bool counts_kept;
-    struct gpu_pairs now;
+    struct stream_in in;
+    struct gpu_event *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
+    struct gpu_event *done[STEP_COUNT + 1];          /* done[i + 1]: end of step i */
+    struct gpu_pairs pairs[PAIRS_COUNT];             /* of ranges: by turns */
+    bool h_sorted;
+    unsigned turn;
+    /* Ranges: the one whose result has not been added yet, and what has. */
+    struct {
+        bool open;
+        enum key_points which;
+        const struct gpu_pairs *pairs;
+    } last;
+    struct sums added;
     struct job_watch *watch; /* lent for one job */
 };
 
@@ -88,6 +104,9 @@ static enum err backend_plan(struct plan *out, struct backend *b, const struct k
         .key_bytes_resident = l.key_bytes,
         .expected_ns = gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
         .chunks_count = 1};
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        out->chunks_count = l.streamed[i] ? l.parts_count : out->chunks_count;
+    }
     return OK;
 }
 
@@ -105,18 +124,24 @@ static enum err upload_through(struct gpu_backend *b, void *device, const void *
     return OK;
 }
 
+/* Bytes of L that stand for public wires, which the file leaves out. */
+static size_t skipped_bytes(const struct backend_key *k, enum key_points which) {
+    return which == KEY_L ? ((size_t)key_shape(k->key)->public_count + 1) *
+                                curve_point_bytes(key_curve(k->key), gpu_group_id(which))
+                          : 0;
+}
+
 static enum err load_points(struct backend_key *k) {
-    const struct key_shape *shape = key_shape(k->key);
-    const struct curve *c = key_curve(k->key);
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         bool zkey_layout;
         struct bytes raw = key_points_raw(&zkey_layout, k->key, i);
         REQUIRE(zkey_layout, E_FORMAT, "%s: points in bellman's form are not proved with on a GPU",
                 key_path(k->key));
-        size_t skipped =
-            i == KEY_L ? ((size_t)shape->public_count + 1) * curve_point_bytes(c, gpu_group_id(i))
-                       : 0;
+        size_t skipped = skipped_bytes(k, i);
         struct gpu_piece piece = k->layout.points[i];
+        if (k->layout.streamed[i]) {
+            continue;
+        }
         ASSERT(skipped + raw.len <= piece.bytes);
         TRY(gpu_fill(k->memory + piece.at, 0, piece.bytes, k->backend->stream));
         TRY(upload_through(k->backend, k->memory + piece.at + skipped, raw.ptr, raw.len));
@@ -329,13 +354,15 @@ static void slot_close_gpu(struct backend_slot **slot) {
     struct backend_slot *s = *slot;
     if (s) {
         void *memory = s->memory, *pinned = s->pinned;
-        gpu_stream_close(&s->streams.main);
-        for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
-            gpu_stream_close(&s->streams.lane[i]);
-            gpu_event_close(&s->streams.join[i]);
+        gpu_msm_streams_close(&s->streams);
+        gpu_stream_close(&s->in.stream);
+        for (unsigned i = 0; i < 2; i++) {
+            gpu_event_close(&s->in.sent[i]);
+            gpu_event_close(&s->in.arrived[i]);
+            gpu_event_close(&s->in.consumed[i]);
+            gpu_event_close(&s->counted[i]);
         }
-        gpu_event_close(&s->streams.fork);
-        gpu_event_close(&s->counted);
+        gpu_event_close(&s->sorted);
         for (unsigned i = 0; i <= STEP_COUNT; i++) {
             gpu_event_close(&s->done[i]);
         }
@@ -358,13 +385,16 @@ static enum err slot_open_gpu(struct backend_slot **out, struct backend_key *key
     s->memory = memory;
     TRY(gpu_pinned_open(&pinned, key->layout.pinned_bytes));
     s->pinned = pinned;
-    TRY(gpu_stream_open(&s->streams.main));
-    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
-        TRY(gpu_stream_open(&s->streams.lane[i]));
-        TRY(gpu_event_open(&s->streams.join[i]));
+    TRY(gpu_msm_streams_open(&s->streams));
+    TRY(gpu_stream_open(&s->in.stream));
+    _Static_assert(LAYOUT_RING_PIECES == 2 && PAIRS_COUNT == 2, "opened in pairs below");
+    for (unsigned i = 0; i < 2; i++) {
+        TRY(gpu_event_open(&s->in.sent[i]));
+        TRY(gpu_event_open(&s->in.arrived[i]));
+        TRY(gpu_event_open(&s->in.consumed[i]));
+        TRY(gpu_event_open(&s->counted[i]));
     }
-    TRY(gpu_event_open(&s->streams.fork));
-    TRY(gpu_event_open(&s->counted));
+    TRY(gpu_event_open(&s->sorted));
     for (unsigned i = 0; i <= STEP_COUNT; i++) {
         TRY(gpu_event_open(&s->done[i]));
     }
@@ -383,17 +413,25 @@ static enum err end(struct backend_slot *s, enum prove_step step) {
     return gpu_event_record(s->done[step + 1], s->streams.main);
 }
 
-static enum err pairs_make(struct backend_slot *s, enum pairs_of which) {
+/* Counts the digits of a range; all scalars are one range from 0 when the plan has one. */
+static enum err pairs_count(struct backend_slot *s, enum pairs_of slot, bool h, uint32_t part) {
     const struct gpu_layout *l = &s->key->layout;
-    bool h = which == PAIRS_H;
-    s->current = PAIRS_NONE;
-    s->counts_kept = false;
-    TRY(gpu_pairs_run(&s->now, h ? &l->h_msm : &l->witness_msm, l->gpu->r,
-                      s->memory + (h ? l->h.at : l->witness.at), s->memory + l->pairs.at,
-                      (struct gpu_pair_counts *)(s->pinned + l->counts.at), s->streams.main));
-    TRY(gpu_event_record(s->counted, s->streams.main));
-    s->current = which;
-    return OK;
+    const struct key_shape *key = key_shape(s->key->key);
+    struct gpu_msm_shape shape = h ? l->h_msm : l->witness_msm;
+    uint32_t all = h ? (uint32_t)key->domain_size : (uint32_t)key->wires_count,
+             from = part * shape.scalars_count;
+    shape.scalars_count = all - from < shape.scalars_count ? all - from : shape.scalars_count;
+    const char *scalars = s->memory + (h ? l->h.at : l->witness.at) + (size_t)from * SCALAR_BYTES;
+    TRY(gpu_pairs_count(&s->pairs[slot], &shape, l->gpu->r, scalars, s->memory + l->tiles[h].at,
+                        (struct gpu_pair_counts *)(s->pinned + l->counts[slot].at),
+                        s->streams.main));
+    return gpu_event_record(s->counted[slot], s->streams.main);
+}
+
+static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot) {
+    TRY(gpu_event_wait(s->counted[slot]));
+    TRY(gpu_pairs_run(&s->pairs[slot], s->memory + s->key->layout.pairs.at, s->streams.main));
+    return gpu_event_record(s->sorted, s->streams.main);
 }
 
 /* --- the witness's way into device memory --- */
@@ -434,7 +472,11 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
     ASSERT(bytes == s->key->layout.witness.bytes);
     TRY(gpu_event_record(s->done[0], s->streams.main));
     TRY(upload_witness(s, w, bytes));
-    TRY(pairs_make(s, PAIRS_WITNESS));
+    if (s->key->layout.parts_count == 1) {
+        TRY(pairs_count(s, PAIRS_WITNESS, false, 0));
+    }
+    s->h_sorted = s->last.open = false;
+    memset(&s->added, 0, sizeof s->added);
     return end(s, STEP_WITNESS);
 }
 
@@ -445,6 +487,9 @@ static enum err slot_evaluate(struct backend_slot *s) {
                              s->streams.main));
     TRY(l->gpu->matrix_times(s->memory + l->b.at, &s->key->matrix[1], s->memory + l->witness.at,
                              s->streams.main));
+    if (l->parts_count == 1) {
+        TRY(pairs_sort(s, PAIRS_WITNESS));
+    }
     return end(s, STEP_EVALUATE);
 }
 
@@ -453,6 +498,9 @@ static enum err slot_quotient(struct backend_slot *s) {
     TRY(begin(s, STEP_QUOTIENT));
     TRY(l->gpu->quotient(s->memory + l->h.at, s->memory + l->a.at, s->memory + l->b.at,
                          &s->key->domain, s->streams.main));
+    if (l->parts_count == 1) {
+        TRY(pairs_count(s, PAIRS_H, true, 0));
+    }
     return end(s, STEP_QUOTIENT);
 }
 
@@ -466,40 +514,157 @@ static const struct gpu_group *group_of(const struct gpu_layout *l, enum key_poi
     return gpu_group_id(which) == GROUP_G2 ? l->gpu->g2 : l->gpu->g1;
 }
 
+static struct gpu_msm_memory msm_memory(const struct backend_slot *s) {
+    const struct gpu_layout *l = &s->key->layout;
+    return (struct gpu_msm_memory){.lanes = s->memory + l->lanes.at,
+                                   .turn = {s->memory + l->turns[0].at, s->memory + l->turns[1].at},
+                                   .tails = s->memory + l->tails.at};
+}
+
+static void *sum_of(struct sums *sums, enum key_points which) {
+    void *const points[KEY_POINTS_COUNT] = {&sums->a, &sums->b1, &sums->b2, &sums->l, &sums->h};
+    return points[which];
+}
+
+/* --- ranges --- */
+/* Adds what the last range's MSM has left; its result must have come. */
+static void range_add(struct backend_slot *s) {
+    const struct gpu_layout *l = &s->key->layout;
+    const struct curve *c = key_curve(s->key->key);
+    if (!s->last.open) {
+        return;
+    }
+    enum key_points which = s->last.which;
+    void *sum = sum_of(&s->added, which);
+    struct g1 p1 = {{0}};
+    struct g2 p2 = {{0}};
+    bool g2 = gpu_group_id(which) == GROUP_G2;
+    gpu_msm_finish(g2 ? p2.w : p1.w, s->last.pairs, group_of(l, which),
+                   s->pinned + l->results[which].at);
+    if (g2) {
+        c->g2_add(sum, sum, &p2);
+    } else {
+        c->g1_add(sum, sum, &p1);
+    }
+    s->last.open = false;
+}
+
+/* Bytes [at, at + bytes) of a section as it stands on the device, from the file into a buffer: by way of the ring, whose
+ * pieces are filled while others are sent. */
+static enum err stream_bytes(struct backend_slot *s, char *to, const struct bytes *raw,
+                             size_t skipped, size_t at, size_t bytes) {
+    size_t none = at < skipped ? skipped - at : 0;
+    none = none < bytes ? none : bytes;
+    TRY(gpu_fill(to, 0, none, s->in.stream));
+    for (size_t i = none; i < bytes; i += LAYOUT_RING_PIECE) {
+        size_t part = bytes - i < LAYOUT_RING_PIECE ? bytes - i : LAYOUT_RING_PIECE;
+        unsigned piece = s->in.piece;
+        char *staged = s->pinned + s->key->layout.ring.at + (size_t)piece * LAYOUT_RING_PIECE;
+        ASSERT(at + i - skipped + part <= raw->len);
+        TRY(gpu_event_wait(s->in.sent[piece]));
+        struct copy c = {staged, (const char *)raw->ptr + (at + i - skipped), part};
+        pool_for(s->key->backend->copiers, (part + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &c);
+        TRY(gpu_upload(to + i, staged, part, s->in.stream));
+        TRY(gpu_event_record(s->in.sent[piece], s->in.stream));
+        s->in.piece = (piece + 1) % LAYOUT_RING_PIECES;
+    }
+    return OK;
+}
+
+/* Points of a range that the key's block does not hold: the copy is under way when this returns. */
+static enum err range_bring(struct backend_slot *s, enum key_points which, uint32_t part,
+                            uint32_t count) {
+    const struct gpu_layout *l = &s->key->layout;
+    size_t bytes = curve_point_bytes(key_curve(s->key->key), gpu_group_id(which));
+    uint32_t range = which == KEY_H ? l->h_part : l->witness_part, from = part * range;
+    if (!l->streamed[which] || from >= count) {
+        return OK;
+    }
+    bool zkey_layout;
+    struct bytes raw = key_points_raw(&zkey_layout, s->key->key, which);
+    uint32_t mine = count - from < range ? count - from : range;
+    TRY(gpu_stream_after(s->in.stream, s->in.consumed[part % 2]));
+    TRY(stream_bytes(s, s->memory + l->incoming[part % 2].at, &raw, skipped_bytes(s->key, which),
+                     from * bytes, mine * bytes));
+    return gpu_event_record(s->in.arrived[part % 2], s->in.stream);
+}
+
+static const void *range_points(const struct backend_slot *s, enum key_points which,
+                                uint32_t part) {
+    const struct gpu_layout *l = &s->key->layout;
+    if (l->streamed[which]) {
+        return s->memory + l->incoming[part % 2].at;
+    }
+    uint32_t range = which == KEY_H ? l->h_part : l->witness_part;
+    return s->key->memory + l->points[which].at +
+           (size_t)part * range * curve_point_bytes(key_curve(s->key->key), gpu_group_id(which));
+}
+
+static enum err msm_in_ranges(struct backend_slot *s, enum key_points which) {
+    const struct gpu_layout *l = &s->key->layout;
+    const struct key_shape *shape = key_shape(s->key->key);
+    uint32_t count = which == KEY_H ? (uint32_t)shape->domain_size : (uint32_t)shape->wires_count,
+             range = which == KEY_H ? l->h_part : l->witness_part;
+    TRY(range_bring(s, which, 0, count));
+    for (uint32_t part = 0; (uint64_t)part * range < count; part++) {
+        TRY(begin(s, step_of(which)));
+        enum pairs_of pairs = s->turn ? PAIRS_H : PAIRS_WITNESS; /* whose result is not awaited */
+        TRY(pairs_count(s, pairs, which == KEY_H, part));
+        TRY(pairs_sort(s, pairs)); /* waited for the stream: the range before has come */
+        range_add(s);
+        TRY(gpu_event_wait(s->sorted));
+        if (l->streamed[which]) {
+            TRY(gpu_stream_after(s->streams.main, s->in.arrived[part % 2]));
+        }
+        struct gpu_msm_memory memory = msm_memory(s);
+        TRY(gpu_msm_run(&s->pairs[pairs], group_of(l, which), range_points(s, which, part), &memory,
+                        s->pinned + l->results[which].at, s->turn, &s->streams));
+        TRY(gpu_event_record(s->in.consumed[part % 2], s->streams.main));
+        s->last.open = true;
+        s->last.which = which;
+        s->last.pairs = &s->pairs[pairs];
+        s->turn ^= 1;
+        TRY(range_bring(s, which, part + 1, count));
+    }
+    return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
+}
+
 static enum err slot_msm(struct backend_slot *s, enum key_points which) {
     const struct gpu_layout *l = &s->key->layout;
-    enum pairs_of wanted = which == KEY_H ? PAIRS_H : PAIRS_WITNESS;
+    enum pairs_of pairs = which == KEY_H ? PAIRS_H : PAIRS_WITNESS;
     TRY(begin(s, step_of(which)));
-    if (s->current != wanted) {
-        TRY(pairs_make(s, wanted));
+    if (l->parts_count > 1) {
+        return msm_in_ranges(s, which);
     }
-    TRY(gpu_event_wait(s->counted));
-    if (!s->counts_kept) { /* the pinned ones are overwritten by H's */
-        s->counts[wanted == PAIRS_H] = *s->now.host;
-        s->counts_kept = true;
+    ASSERT(pairs == PAIRS_H || !s->h_sorted); /* H comes last: its pairs replace the witness's */
+    if (pairs == PAIRS_H && !s->h_sorted) {
+        TRY(pairs_sort(s, PAIRS_H));
+        s->h_sorted = true;
     }
-    s->pairs[which] = s->now;
-    s->pairs[which].host = &s->counts[which == KEY_H];
-    TRY(gpu_msm_run(&s->pairs[which], group_of(l, which), s->key->memory + l->points[which].at,
-                    s->memory + l->msm.at, s->pinned + l->results[which].at, &s->streams));
-    return end(s, step_of(which));
+    TRY(gpu_event_wait(s->sorted));
+    struct gpu_msm_memory memory = msm_memory(s);
+    TRY(gpu_msm_run(&s->pairs[pairs], group_of(l, which), s->key->memory + l->points[which].at,
+                    &memory, s->pinned + l->results[which].at, s->turn, &s->streams));
+    s->turn ^= 1;
+    return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
 }
 
 static enum err slot_sums(struct sums *out, struct step_times *times, struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     TRY(begin(s, STEP_MSM_H));
-    struct sums sums;
-    memset(&sums, 0, sizeof sums);
-    uint64_t *const points[KEY_POINTS_COUNT] = {sums.a.w, sums.b1.w, sums.b2.w, sums.l.w, sums.h.w};
-    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) { /* while the device works on the later ones */
-        TRY(gpu_event_wait(s->done[step_of(i) + 1]));
-        gpu_msm_finish(points[i], &s->pairs[i], group_of(l, i), s->pinned + l->results[i].at);
+    if (l->parts_count > 1) {
+        TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
+        range_add(s);
+    }
+    for (unsigned i = 0; l->parts_count == 1 && i < KEY_POINTS_COUNT; i++) {
+        TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
+        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[i == KEY_H ? PAIRS_H : PAIRS_WITNESS],
+                       group_of(l, i), s->pinned + l->results[i].at);
     }
     for (unsigned step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
         TRY(gpu_event_ns(&times->ns[step], s->done[step], s->done[step + 1]));
     }
-    *out = sums;
-    mem_wipe(&sums, sizeof sums);
+    *out = s->added;
     return OK;
 }
 
@@ -531,12 +696,16 @@ static void slot_wipe(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     size_t pieces =
         l->pairs.at + l->pairs.bytes; /* witness, a, b, h and pairs lie one after the other */
+    for (unsigned i = 0; i < GPU_TURNS; i++) {
+        IGNORE(gpu_stream_after(s->streams.main, s->streams.reduced[i]));
+    }
     IGNORE(gpu_fill(s->memory, 0, pieces, s->streams.main));
     IGNORE(gpu_stream_wait(s->streams.main));
+    IGNORE(gpu_stream_wait(s->in.stream));
     mem_wipe(s->pinned, l->pinned_bytes);
-    mem_wipe(s->counts, sizeof s->counts);
     mem_wipe(s->pairs, sizeof s->pairs);
-    s->current = PAIRS_NONE;
+    mem_wipe(&s->added, sizeof s->added);
+    s->last.open = false;
     s->watch = NULL;
 }
 

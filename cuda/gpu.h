@@ -119,6 +119,7 @@ struct gpu_msm_shape {
     unsigned window_bits; /* c: signed digits of c bits */
     unsigned chunk_log2;  /* (bucket, point) pairs worked on at once, in each lane */
     unsigned lanes_count; /* chunks in flight, 2 … GPU_LANES_MAX */
+    bool overlap;         /* buckets of one MSM are reduced while the next one fills others */
     unsigned sm_count;
 };
 /* Sizes that follow from a shape. */
@@ -129,25 +130,32 @@ struct gpu_msm_sizes {
     uint32_t chunks_max;
     unsigned row_bits, column_bits; /* a window's bucket index = row ‖ column */
     uint32_t results_count; /* XYZZ points that come back: (row_bits + column_bits + 1) · windows */
+    uint32_t ones_max, ones_batches_max; /* scalars that are 1, summed at once; such sums */
 };
 /* What the host learns of the sorted pairs, read back once: grid sizes of everything that follows. */
 struct gpu_pair_counts {
-    uint32_t pairs_count, unused[3];
+    uint32_t pairs_count, ones_count; /* by gpu_pairs_count; the rest by gpu_pairs_run */
+    uint32_t unused[2];
     struct {
         uint32_t first_key, last_key,
             continues;      /* continues: begins inside a bucket of the chunk before */
         uint32_t round[33]; /* elements before round r, and at the end the runs */
     } chunk[GPU_CHUNKS_MAX];
 };
-/* The sorted pairs of one vector of scalars; several MSMs over the same scalars share them. */
+/* The sorted pairs of one vector of scalars; several MSMs over the same scalars share them. Digits that are zero make no
+ * pair, and scalars that are 1 are a list of their own: time follows what is left. */
 struct gpu_pairs {
     struct gpu_msm_shape shape;
     struct gpu_msm_sizes sizes;
+    uint64_t r[4];
+    const void *scalars;     /* device, lent */
+    uint64_t *tiles;         /* device: pairs and ones before each tile of scalars */
+    void *workspace;         /* device, lent */
     uint32_t *keys, *points; /* device: window ‖ |digit|-1, and index | sign bit */
+    uint32_t *ones;          /* device: references */
     uint32_t *run_start,
         *run_end; /* device: a run is one bucket inside one chunk; id = key + chunk */
-    const struct gpu_pair_counts
-        *host; /* pinned; valid after the event recorded behind pairs_run */
+    struct gpu_pair_counts *host; /* pinned; valid after the events recorded behind the two calls */
 };
 /* Windows up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
 static inline unsigned gpu_pairs_windows(const struct gpu_pairs *p) {
@@ -157,10 +165,19 @@ static inline unsigned gpu_pairs_windows(const struct gpu_pairs *p) {
                        1
                  : 0;
 }
+/* Sums of ones in batches of ones_max, each GPU_ONES_SUMS points of the result. */
+enum { GPU_ONES_SUMS = 64 };
+static inline uint32_t gpu_ones_batches(const struct gpu_pairs *p) {
+    return (p->host->ones_count + p->sizes.ones_max - 1) / p->sizes.ones_max;
+}
+enum { GPU_TURNS = 2 };
 struct gpu_msm_streams {
-    struct gpu_stream *main, *lane[GPU_LANES_MAX];
-    struct gpu_event *fork, *join[GPU_LANES_MAX];
+    struct gpu_stream *main, *lane[GPU_LANES_MAX], *tail[2];
+    struct gpu_event *fork, *join[GPU_LANES_MAX], *split, *joined;
+    struct gpu_event *reduced[GPU_TURNS]; /* the result of the last MSM of that turn is there */
 };
+FALLIBLE gpu_msm_streams_open(struct gpu_msm_streams *out); /* zeroed before; half-open on error */
+void gpu_msm_streams_close(struct gpu_msm_streams *s);
 /* Pairs of points that are added: listed, or (p, p + 2^log2) in groups. */
 struct gpu_pairing {
     const uint32_t *list; /* 2 references a pair; NULL: regular */
@@ -238,18 +255,32 @@ FALLIBLE gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape 
 /* Window width of least work for so many scalars. */
 unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits);
 size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape);
-/* Digits of `scalars` (canonical, device), sorted by bucket; counts go to `host` (pinned). Record an event behind it, and
- * wait for that event before gpu_msm_run. Uses `workspace` as long as *out is used. */
-FALLIBLE gpu_pairs_run(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
-                       const uint64_t r[4], const void *scalars, void *workspace,
-                       struct gpu_pair_counts *host, struct gpu_stream *s);
-size_t gpu_msm_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group);
+size_t gpu_tiles_bytes(const struct gpu_msm_shape *shape);
+/* Counts the digits of `scalars` (canonical, device) into `tiles` (device) and `host` (pinned). Record an event behind it,
+ * and wait for that event before gpu_pairs_run. */
+FALLIBLE gpu_pairs_count(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
+                         const uint64_t r[4], const void *scalars, void *tiles,
+                         struct gpu_pair_counts *host, struct gpu_stream *s);
+/* The digits sorted by bucket. Record an event behind it, and wait for that event before gpu_msm_run. Uses `workspace` as
+ * long as the pairs are used. */
+FALLIBLE gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *s);
+/* Workspace of an MSM. With overlap the reduction of one MSM (its turn's memory and the tails) goes on while the next, perhaps
+ * of another shape, uses lanes and the other turn: so these are blocks of their own. */
+struct gpu_msm_bytes {
+    size_t lanes, turn, tails; /* tails: 0 without overlap, when both turns may be one block, too */
+};
+struct gpu_msm_memory {
+    void *lanes, *turn[GPU_TURNS], *tails;
+};
+struct gpu_msm_bytes gpu_msm_bytes(const struct gpu_msm_shape *shape,
+                                   const struct gpu_group *group);
 size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape,
                             const struct gpu_group *group); /* pinned */
-/* Sum of the pairs' points, left in `result` (pinned) for gpu_msm_finish once streams->main has come so far. */
+/* Sum of the pairs' points, left in `result` (pinned) for gpu_msm_finish once streams->reduced[turn] has come. Turns
+ * alternate; streams->main goes on as soon as points and pairs are no longer read. */
 FALLIBLE gpu_msm_run(const struct gpu_pairs *pairs, const struct gpu_group *group,
-                     const void *points, void *workspace, void *result,
-                     const struct gpu_msm_streams *streams);
+                     const void *points, const struct gpu_msm_memory *memory, void *result,
+                     unsigned turn, const struct gpu_msm_streams *streams);
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct gpu_group *group,
                     const void *result); /* host arithmetic, about half a millisecond */
 
@@ -257,11 +288,19 @@ void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct g
 struct gpu_digits {
     uint32_t r[8], half[8]; /* r, and floor(r / 2) */
     uint32_t scalars_count, windows_count;
-    unsigned window_bits;
-    uint32_t sentinel; /* key of a digit that is zero: behind every bucket */
+    unsigned window_bits, sm_count;
 };
-FALLIBLE gpu_digits_run(uint32_t *keys, uint32_t *points, const struct gpu_digits *digits,
-                        const void *scalars, unsigned sm_count, struct gpu_stream *s);
+enum { GPU_TILE = 32 }; /* scalars a warp takes at once */
+/* tiles[i] = pairs of tile i in the low word, ones in the high one. */
+FALLIBLE gpu_digits_count(uint64_t *tiles, const struct gpu_digits *digits, const void *scalars,
+                          struct gpu_stream *s);
+/* The same with tiles[i] = what all tiles before i have: every pair and one to its place. */
+FALLIBLE gpu_digits_place(uint32_t *keys, uint32_t *points, uint32_t *ones, const uint64_t *tiles,
+                          const struct gpu_digits *digits, const void *scalars,
+                          struct gpu_stream *s);
+/* refs[from … to) = ref */
+FALLIBLE gpu_refs_fill(uint32_t *refs, uint32_t ref, uint32_t from, uint32_t to,
+                       struct gpu_stream *s);
 FALLIBLE gpu_runs_find(struct gpu_pairs *pairs, struct gpu_pair_counts *device_counts,
                        struct gpu_stream *s);
 /* One round: neighbours of a run become pairs, a last odd element is passed on by reference. */
@@ -280,6 +319,10 @@ size_t gpu_sort_bytes(uint64_t count);
 FALLIBLE gpu_sort(uint32_t **keys, uint32_t **keys_other, uint32_t **values,
                   uint32_t **values_other, uint64_t count, unsigned bits, void *workspace,
                   size_t workspace_bytes, struct gpu_stream *s);
+/* values[i] becomes the sum of all before i; `count` + 1 values. */
+size_t gpu_tiles_scan_bytes(uint32_t count);
+FALLIBLE gpu_tiles_scan(uint64_t *values, uint32_t count, void *workspace, size_t workspace_bytes,
+                        struct gpu_stream *s);
 size_t gpu_scan_bytes(uint32_t count);
 /* offsets[i] = number of elements that runs before first_run + i have at the start of `round`. */
 FALLIBLE gpu_round_offsets(uint32_t *offsets, const struct gpu_pairs *pairs, uint32_t first_run,

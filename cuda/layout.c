@@ -1,7 +1,13 @@
-/* The plan: pieces one after the other, and the largest MSM chunks that still fit.
+/* The plan: pieces one after the other, and of all ways to work the fastest that still fits.
  *
- * MSM memory is what can be traded against time. Chunks start at 2^25 pairs (smaller when all pairs are fewer), four in
- * flight; while the sum is too large chunks are halved, then fewer are in flight. A chunk of 2^22 costs a few percent.
+ * What can be traded against time, in the order of what it costs:
+ *
+ *   MSM chunks       from 2^25 pairs, four in flight, down to 2^20, two in flight               up to about 15 %
+ *   overlap          the reduction of one MSM beside the next                                   up to 10 %
+ *   ranges           scalars in 2, 4, 8 … ranges: digits, sort and buckets of a range at once   4 % and the buckets again
+ *   streaming        points of B2, then H, then all stay in the file and come range by range    what the bus takes
+ *
+ * Very small chunks are the last resort; they are what tests force on small keys.
  */
 #include "cuda/layout.h"
 
@@ -9,7 +15,7 @@
 
 #include <string.h>
 
-enum { CHUNK_LOG2_MAX = 25, CHUNK_LOG2_MIN = 10 };
+enum { CHUNK_LOG2_MIN = 10, PART_SCALARS_MIN = 64 };
 
 const struct gpu_curve *gpu_curve_of(enum curve_id id) {
     return id == CURVE_BN254 ? &bn254_gpu : &bls12_381_gpu;
@@ -43,6 +49,7 @@ static void place_key(struct gpu_layout *l, const struct key_shape *shape) {
     size_t used = 0, terms = (size_t)(shape->terms_count[0] + shape->terms_count[1]);
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         size_t count = i == KEY_H ? (size_t)shape->domain_size : shape->wires_count;
+        count = l->streamed[i] ? 0 : count;
         l->points[i] = piece(&used, count * curve_point_bytes(c, gpu_group_id(i)));
     }
     for (int m = 0; m < 2; m++) {
@@ -63,6 +70,12 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+static void widen(struct gpu_msm_bytes *m, struct gpu_msm_bytes other) {
+    m->lanes = max_size(m->lanes, other.lanes);
+    m->turn = max_size(m->turn, other.turn);
+    m->tails = max_size(m->tails, other.tails);
+}
+
 static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     size_t used = 0, vector = (size_t)shape->domain_size * SCALAR_BYTES;
     l->witness = piece(&used, (size_t)shape->wires_count * SCALAR_BYTES);
@@ -70,13 +83,29 @@ static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     l->b = piece(&used, vector);
     l->h = piece(&used, vector);
     l->pairs = piece(&used, max_size(gpu_pairs_bytes(&l->witness_msm), gpu_pairs_bytes(&l->h_msm)));
-    size_t msm = max_size(gpu_msm_bytes(&l->witness_msm, l->gpu->g1),
-                          gpu_msm_bytes(&l->witness_msm, l->gpu->g2));
-    l->msm = piece(&used, max_size(msm, gpu_msm_bytes(&l->h_msm, l->gpu->g1)));
+    struct gpu_msm_bytes msm = gpu_msm_bytes(&l->witness_msm, l->gpu->g1);
+    widen(&msm, gpu_msm_bytes(&l->witness_msm, l->gpu->g2));
+    widen(&msm, gpu_msm_bytes(&l->h_msm, l->gpu->g1));
+    l->lanes = piece(&used, msm.lanes);
+    l->turns[0] = piece(&used, msm.turn);
+    l->turns[1] = l->witness_msm.overlap ? piece(&used, msm.turn) : l->turns[0];
+    l->tails = piece(&used, msm.tails);
+    l->tiles[0] = piece(&used, gpu_tiles_bytes(&l->witness_msm));
+    l->tiles[1] = piece(&used, gpu_tiles_bytes(&l->h_msm));
+    size_t incoming = 0;
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        size_t bytes = curve_point_bytes(curve_by_id(shape->curve), gpu_group_id(i));
+        size_t part = (i == KEY_H ? l->h_part : l->witness_part) * bytes;
+        incoming = l->streamed[i] ? max_size(incoming, part) : incoming;
+    }
+    l->incoming[0] = piece(&used, incoming);
+    l->incoming[1] = piece(&used, incoming);
     l->slot_bytes = used;
     used = 0;
     l->staged = piece(&used, (size_t)shape->wires_count * SCALAR_BYTES);
-    l->counts = piece(&used, sizeof(struct gpu_pair_counts));
+    l->ring = piece(&used, incoming ? LAYOUT_RING_PIECES * (size_t)LAYOUT_RING_PIECE : 0);
+    l->counts[0] = piece(&used, sizeof(struct gpu_pair_counts));
+    l->counts[1] = piece(&used, sizeof(struct gpu_pair_counts));
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         const struct gpu_msm_shape *msm_shape = i == KEY_H ? &l->h_msm : &l->witness_msm;
         l->results[i] =
@@ -85,26 +114,81 @@ static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     l->pinned_bytes = used;
 }
 
+/* A way to work. */
+struct attempt {
+    unsigned chunk_log2, lanes;
+    bool overlap;
+    unsigned streamed; /* sections, in the order of `streamed_order` */
+    uint32_t parts;
+};
+
 static enum err msm_shape_of(struct gpu_msm_shape *out, const struct gpu_curve *g, uint64_t count,
-                             unsigned sm_count, unsigned chunk_log2, unsigned lanes) {
+                             unsigned sm_count, const struct attempt *a) {
     REQUIRE(count > 0 && count <= 1u << 30, E_RANGE,
             "a key of %llu points a section: 1 to 2^30 fit the device", (unsigned long long)count);
     struct gpu_msm_shape s = {.scalars_count = (uint32_t)count,
                               .scalar_bits = g->scalar_bits,
                               .window_bits = gpu_msm_window((uint32_t)count, g->scalar_bits),
-                              .chunk_log2 = chunk_log2,
-                              .lanes_count = lanes,
+                              .chunk_log2 = a->chunk_log2,
+                              .lanes_count = a->lanes,
+                              .overlap = a->overlap,
                               .sm_count = sm_count};
     uint64_t pairs = count * ((s.scalar_bits + s.window_bits - 1) / s.window_bits);
     while (s.chunk_log2 > CHUNK_LOG2_MIN && (uint64_t)1 << (s.chunk_log2 - 1) >= pairs) {
         s.chunk_log2--;
     }
     uint64_t chunks = ((pairs - 1) >> s.chunk_log2) + 1;
-    s.lanes_count = chunks < 2 ? 2 : chunks < lanes ? (unsigned)chunks : lanes;
+    s.lanes_count = chunks < 2 ? 2 : chunks < a->lanes ? (unsigned)chunks : a->lanes;
     struct gpu_msm_sizes sizes;
     TRY(gpu_msm_sizes_of(&sizes, &s));
     *out = s;
     return OK;
+}
+
+/* *fits says whether the attempt does; an error is a shape that no attempt of this kind can have. */
+static enum err attempt_try(bool *fits, struct gpu_layout *l, const struct key_shape *shape,
+                            unsigned sm_count, uint64_t memory_bytes, const struct attempt *a) {
+    static const enum key_points streamed_order[KEY_POINTS_COUNT] = {KEY_B2, KEY_H, KEY_L, KEY_A,
+                                                                     KEY_B1};
+    *fits = false;
+    l->parts_count = a->parts;
+    l->witness_part = (uint32_t)((shape->wires_count + (uint64_t)a->parts - 1) / a->parts);
+    l->h_part = (uint32_t)((shape->domain_size + a->parts - 1) / a->parts);
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        l->streamed[streamed_order[i]] = i < a->streamed;
+    }
+    TRY(msm_shape_of(&l->witness_msm, l->gpu, l->witness_part, sm_count, a));
+    TRY(msm_shape_of(&l->h_msm, l->gpu, l->h_part, sm_count, a));
+    place_key(l, shape);
+    place_slot(l, shape);
+    *fits = l->key_bytes + l->slot_bytes <= memory_bytes;
+    return OK;
+}
+
+/* All chunk sizes of one range and streaming choice. */
+static enum err workspaces_try(bool *fits, struct gpu_layout *l, const struct key_shape *shape,
+                               unsigned sm_count, uint64_t memory_bytes, uint32_t parts,
+                               unsigned streamed, unsigned least) {
+    static const struct attempt workspaces[] = {{25, 4, true, 0, 0},  {24, 4, true, 0, 0},
+                                                {23, 4, true, 0, 0},  {22, 4, false, 0, 0},
+                                                {22, 2, false, 0, 0}, {20, 2, false, 0, 0}};
+    enum err code = OK;
+    *fits = false;
+    for (size_t i = 0; i < sizeof workspaces / sizeof *workspaces && !*fits; i++) {
+        struct attempt a = workspaces[i];
+        a.overlap = a.overlap && parts == 1;
+        a.streamed = streamed;
+        a.parts = parts;
+        code = attempt_try(fits, l, shape, sm_count, memory_bytes, &a);
+    }
+    for (unsigned chunk = 18; chunk >= least && !*fits; chunk -= 2) {
+        struct attempt a = {chunk, 2, false, streamed, parts};
+        code = attempt_try(fits, l, shape, sm_count, memory_bytes, &a);
+        if (code != OK) {
+            break; /* too many chunks: smaller ones would be more */
+        }
+    }
+    return *fits ? OK : code;
 }
 
 enum err gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
@@ -116,33 +200,31 @@ enum err gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, un
             "a domain of 2^%u: the device transforms 2^1 to 2^28", shape->domain_log2);
     REQUIRE(shape->terms_count[0] < UINT32_MAX && shape->terms_count[1] < UINT32_MAX, E_RANGE,
             "more than 2^32 - 2 terms in a matrix");
-    place_key(&l, shape);
-    unsigned lanes = GPU_LANES_MAX, chunk_log2 = CHUNK_LOG2_MAX;
-    for (;;) {
-        enum err code =
-            msm_shape_of(&l.witness_msm, l.gpu, shape->wires_count, sm_count, chunk_log2, lanes);
-        if (code == OK) {
-            code = msm_shape_of(&l.h_msm, l.gpu, shape->domain_size, sm_count, chunk_log2, lanes);
-        }
-        if (code == OK) {
-            place_slot(&l, shape);
-            if (l.key_bytes + l.slot_bytes <= memory_bytes) {
-                *out = l;
-                return OK;
+    REQUIRE(shape->wires_count > 0 && shape->wires_count <= 1u << 30, E_RANGE,
+            "a key of %llu wires: 1 to 2^30 fit the device",
+            (unsigned long long)shape->wires_count);
+    uint64_t parts_max = shape->wires_count / PART_SCALARS_MIN + 1;
+    parts_max = parts_max < LAYOUT_PARTS_MAX ? parts_max : LAYOUT_PARTS_MAX;
+    /* Ranges while the key is resident, then section after section streamed; chunks below 2^20 only at the end of each. */
+    for (unsigned streamed = 0; streamed <= KEY_POINTS_COUNT; streamed++) {
+        for (unsigned least = 20; least >= CHUNK_LOG2_MIN; least -= 10) {
+            for (uint32_t parts = streamed ? 4 : 1; parts <= parts_max; parts *= 2) {
+                bool fits;
+                IGNORE(workspaces_try(&fits, &l, shape, sm_count, memory_bytes, parts, streamed,
+                                      least));
+                if (fits) {
+                    *out = l;
+                    return OK;
+                }
+                if (!streamed && least == 20 && parts == 16) {
+                    break;
+                }
             }
-        }
-        if (code != OK || chunk_log2 == CHUNK_LOG2_MIN) {
-            break; /* smaller chunks would be too many, or none are smaller */
-        }
-        if (lanes > 2 && chunk_log2 <= 22) {
-            lanes = 2;
-        } else {
-            chunk_log2--;
         }
     }
     FAIL(E_LIMIT,
-         "the key takes %.1f MiB and a job %.1f MiB of device memory, %.1f MiB are allowed; use a "
-         "larger device",
+         "the key takes at least %.1f MiB and a job %.1f MiB of device memory, %.1f MiB are "
+         "allowed; use a larger device",
          (double)l.key_bytes / (1 << 20), (double)l.slot_bytes / (1 << 20),
          (double)memory_bytes / (1 << 20));
 }
@@ -161,10 +243,21 @@ static uint64_t additions(const struct gpu_msm_shape *s) {
 
 uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_shape *shape,
                                 unsigned sm_count) {
-    uint64_t witness = additions(&l->witness_msm), h = additions(&l->h_msm);
+    uint64_t witness = l->parts_count * additions(&l->witness_msm),
+             h = l->parts_count * additions(&l->h_msm), uploaded = 0;
+    uint64_t sorted = witness * (l->parts_count > 1 ? 4 : 1) + h;
     uint64_t ps = (3 * witness + h) * costs[shape->curve].g1_add +
-                  witness * costs[shape->curve].g2_add + (witness + h) * PAIR_SORT_PS +
+                  witness * costs[shape->curve].g2_add + sorted * PAIR_SORT_PS +
                   shape->domain_size * costs[shape->curve].quotient_element;
-    return ps / 1000 * SMS_MEASURED / sm_count + 5 * MSM_LEAST_NS +
+    uint64_t msms_ns = 5 * (uint64_t)MSM_LEAST_NS * l->parts_count;
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        uint64_t count = i == KEY_H ? shape->domain_size : shape->wires_count;
+        uploaded += l->streamed[i]
+                        ? count * curve_point_bytes(curve_by_id(shape->curve), gpu_group_id(i))
+                        : 0;
+    }
+    uint64_t compute_ns = ps / 1000 * SMS_MEASURED / sm_count + msms_ns,
+             upload_ns = uploaded / UPLOAD_BYTES_PER_NS;
+    return (compute_ns > upload_ns ? compute_ns : upload_ns) +
            (uint64_t)shape->wires_count * SCALAR_BYTES / UPLOAD_BYTES_PER_NS;
 }

@@ -12,24 +12,32 @@
 
 #include "cuda/gpu.h"
 
-enum { LAYOUT_DICTIONARY_MAX = 1 << 20 }; /* distinct coefficients of a key */
+enum {
+    LAYOUT_DICTIONARY_MAX = 1 << 20, /* distinct coefficients of a key */
+    LAYOUT_PARTS_MAX = 1024,
+    LAYOUT_RING_PIECE = 8 << 20, /* bytes of a streamed key on their way */
+    LAYOUT_RING_PIECES = 2
+};
 
 struct gpu_piece {
     size_t at, bytes; /* within its block */
 };
 struct gpu_layout {
     const struct gpu_curve *gpu;
-    struct gpu_msm_shape witness_msm, h_msm;
+    /* Scalars are taken in so many equal ranges, each an MSM of its own; 1: all at once. */
+    uint32_t parts_count, witness_part, h_part; /* and scalars in a range */
+    struct gpu_msm_shape witness_msm, h_msm;    /* of a range */
+    bool streamed[KEY_POINTS_COUNT]; /* points stay in the file and come range by range */
     /* the key's block */
     struct gpu_piece points
         [KEY_POINTS_COUNT]; /* wires_count each (domain_size for H): absent ones are infinity */
     struct gpu_piece row_start[2], columns[2], coefficients[2], long_rows[2], dictionary, domain;
     size_t dictionary_max, key_bytes;
     /* a slot's block */
-    struct gpu_piece witness, a, b, h, pairs, msm;
+    struct gpu_piece witness, a, b, h, pairs, lanes, turns[GPU_TURNS], tails, tiles[2], incoming[2];
     size_t slot_bytes;
     /* a slot's pinned block */
-    struct gpu_piece staged, counts, results[KEY_POINTS_COUNT];
+    struct gpu_piece staged, ring, counts[2], results[KEY_POINTS_COUNT];
     size_t pinned_bytes;
     size_t load_bytes; /* host heap while a key is loaded, given back afterwards */
 };

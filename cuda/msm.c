@@ -1,16 +1,19 @@
 /* Multi-scalar multiplication: the plan over the kernels.
  *
- *   digits ─▶ sort ─▶ runs ═▶ host reads the counts
- *                       └─▶ chunk after chunk, several in flight:  pair → prefix → invert → add, until runs are single
- *                                          └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
+ *   count ═▶ host reads how many ─▶ digits ─▶ sort ─▶ runs ═▶ host reads the counts
+ *                                     │                └─▶ chunk after chunk, several in flight:
+ *                                     │                     pair → prefix → invert → add, until runs are single
+ *                                     └─▶ ones: add → …      └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
  *
- * The first line is made once for all MSMs over the same scalars. A chunk is 2^chunk_log2 pairs of the sorted list, so
+ * The first line is made once for all MSMs over the same scalars. Points whose scalar is 1 are only added up, neighbour to
+ * neighbour, until a few thousand are left. A chunk is 2^chunk_log2 pairs of the sorted list, so
  * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. Lanes are streams:
  * while one chunk's inversions wait for latency another's additions fill the device.
  *
  * Memory of a lane, in elements of S = 2^chunk_log2: the sums of all rounds (S), prefixes (S/2), list and keys (about S).
- * The reduction uses the first two lanes' memory once more, for rows and for columns. It stops at the last window that
- * holds a digit: a witness of bits has one window of buckets, not sixteen.
+ * The reduction stops at the last window that holds a digit: a witness of bits has one window of buckets, not sixteen. Its
+ * late rounds are few pairs each and bound by latency, so where memory allows (shape.overlap) it has streams, buckets and
+ * memory of its own, and the next MSM's chunks fill the device meanwhile; else it uses the first two lanes' memory.
  */
 #include "node/base/bytes.h"
 
@@ -25,12 +28,18 @@ enum {
     BATCH_BLOCK = 128, /* threads a block, as the kernels have it */
     INVERT_PAIRS_MAX = 32, /* products a thread of the inversion */
     INVERT_THREADS_MIN = 8192,
+    ONES_LEAVES = 128, /* ones left for a block to add, about */
+    ONES_ROUNDS_MAX = 20,
     BUCKET_COST = 3 /* additions a bucket costs, in the choice of the window */
 };
 static const uint32_t REF_POINT = 0x40000000u;
 
 static size_t align_up(size_t bytes) {
     return (bytes + 255) & ~(size_t)255;
+}
+
+static uint32_t tiles_of(const struct gpu_msm_shape *shape) {
+    return (shape->scalars_count + GPU_TILE - 1) / GPU_TILE;
 }
 
 static uint32_t min_u32(uint64_t a, uint64_t b) {
@@ -75,6 +84,8 @@ enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape 
     z.column_bits = (c - 1) / 2;
     z.row_bits = c - 1 - z.column_bits;
     z.results_count = z.windows_count * (z.row_bits + z.column_bits + 1);
+    z.ones_max = (3u << shape->chunk_log2) / 4; /* leaves room for the padding */
+    z.ones_batches_max = (shape->scalars_count + z.ones_max - 1) / z.ones_max;
     *out = z;
     return OK;
 }
@@ -92,14 +103,14 @@ static void *carve(struct carver *c, size_t bytes) {
 
 /* --- pairs --- */
 struct pairs_space {
-    uint32_t *keys[2], *points[2], *run_start, *run_end;
+    uint32_t *keys[2], *points[2], *run_start, *run_end, *ones;
     struct gpu_pair_counts *counts;
     void *sort;
     size_t sort_bytes, bytes;
 };
 
-static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_sizes *z,
-                              void *workspace) {
+static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_shape *shape,
+                              const struct gpu_msm_sizes *z, void *workspace) {
     struct carver c = {workspace, 0};
     size_t list = (size_t)z->pairs_max * 4, runs = ((size_t)z->buckets_count + z->chunks_max) * 4;
     for (int i = 0; i < 2; i++) {
@@ -108,6 +119,7 @@ static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_size
     }
     out->run_start = carve(&c, runs);
     out->run_end = carve(&c, runs);
+    out->ones = carve(&c, (size_t)shape->scalars_count * 4);
     out->counts = carve(&c, sizeof(struct gpu_pair_counts));
     out->sort_bytes = gpu_sort_bytes(z->pairs_max);
     out->sort = carve(&c, out->sort_bytes);
@@ -118,39 +130,65 @@ size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape) {
     struct gpu_msm_sizes z;
     struct pairs_space space;
     ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
-    pairs_space_carve(&space, &z, NULL);
+    pairs_space_carve(&space, shape, &z, NULL);
     return space.bytes;
 }
 
-enum err gpu_pairs_run(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
-                       const uint64_t r[4], const void *scalars, void *workspace,
-                       struct gpu_pair_counts *host, struct gpu_stream *s) {
-    struct gpu_pairs p = {.shape = *shape, .host = host};
-    TRY(gpu_msm_sizes_of(&p.sizes, shape));
-    struct pairs_space space;
-    pairs_space_carve(&space, &p.sizes, workspace);
-    struct gpu_digits digits = {.scalars_count = shape->scalars_count,
-                                .windows_count = p.sizes.windows_count,
-                                .window_bits = shape->window_bits,
-                                .sentinel = p.sizes.buckets_count};
-    memcpy(digits.r, r, 32);
+size_t gpu_tiles_bytes(const struct gpu_msm_shape *shape) {
+    return align_up(((size_t)tiles_of(shape) + 1) * 8) + gpu_tiles_scan_bytes(tiles_of(shape));
+}
+
+static struct gpu_digits digits_of(const struct gpu_pairs *p) {
+    struct gpu_digits digits = {.scalars_count = p->shape.scalars_count,
+                                .windows_count = p->sizes.windows_count,
+                                .window_bits = p->shape.window_bits,
+                                .sm_count = p->shape.sm_count};
+    memcpy(digits.r, p->r, 32);
     for (int i = 0; i < 8; i++) {
         digits.half[i] = digits.r[i] >> 1 | (i < 7 ? digits.r[i + 1] << 31 : 0);
     }
-    TRY(gpu_digits_run(space.keys[0], space.points[0], &digits, scalars, shape->sm_count, s));
-    unsigned bits = 0;
-    while (p.sizes.buckets_count >> bits) {
-        bits++;
-    }
-    p.keys = space.keys[0];
-    p.points = space.points[0];
-    TRY(gpu_sort(&p.keys, &space.keys[1], &p.points, &space.points[1], p.sizes.pairs_max, bits,
-                 space.sort, space.sort_bytes, s));
-    p.run_start = space.run_start;
-    p.run_end = space.run_end;
-    TRY(gpu_runs_find(&p, space.counts, s));
+    return digits;
+}
+
+enum err gpu_pairs_count(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
+                         const uint64_t r[4], const void *scalars, void *tiles,
+                         struct gpu_pair_counts *host, struct gpu_stream *s) {
+    struct gpu_pairs p = {.shape = *shape, .scalars = scalars, .tiles = tiles, .host = host};
+    uint32_t count = tiles_of(shape);
+    size_t at = align_up(((size_t)count + 1) * 8);
+    memcpy(p.r, r, 32);
+    TRY(gpu_msm_sizes_of(&p.sizes, shape));
+    struct gpu_digits digits = digits_of(&p);
+    TRY(gpu_digits_count(tiles, &digits, scalars, s));
+    TRY(gpu_tiles_scan(tiles, count, (char *)tiles + at, gpu_tiles_scan_bytes(count), s));
+    TRY(gpu_download(host, p.tiles + count, 8, s));
     *out = p;
     return OK;
+}
+
+enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *s) {
+    struct pairs_space space;
+    pairs_space_carve(&space, &p->shape, &p->sizes, workspace);
+    ASSERT(p->host->pairs_count <= p->sizes.pairs_max &&
+           p->host->ones_count <= p->shape.scalars_count);
+    struct gpu_digits digits = digits_of(p);
+    TRY(gpu_digits_place(space.keys[0], space.points[0], space.ones, p->tiles, &digits, p->scalars,
+                         s));
+    p->keys = space.keys[0];
+    p->points = space.points[0];
+    p->ones = space.ones;
+    p->run_start = space.run_start;
+    p->run_end = space.run_end;
+    if (!p->host->pairs_count) {
+        return OK;
+    }
+    unsigned bits = 0;
+    while (p->sizes.buckets_count >> bits) {
+        bits++;
+    }
+    TRY(gpu_sort(&p->keys, &space.keys[1], &p->points, &space.points[1], p->host->pairs_count, bits,
+                 space.sort, space.sort_bytes, s));
+    return gpu_runs_find(p, space.counts, s);
 }
 
 /* --- lanes --- */
@@ -165,10 +203,25 @@ struct lane {
     unsigned round, turn;
 };
 struct msm_space {
-    struct lane lane[GPU_LANES_MAX];
+    struct lane lane[GPU_LANES_MAX], tail[2];
     void *buckets, *extra, *results;
-    size_t results_bytes, bytes;
+    size_t results_bytes, extra_bytes;
 };
+
+/* Memory for additions of up to `sums` pairs in all, `pairs` at once. */
+static void batch_carve(struct lane *l, struct carver *c, size_t sums, size_t pairs,
+                        unsigned sm_count, size_t coordinate) {
+    l->plane = sums;
+    l->sums = carve(c, l->plane * 2 * coordinate);
+    pairs += BATCH_BLOCK;
+    size_t threads = pairs / 4 + 2 * (size_t)BATCH_THREADS_SM * sm_count + BATCH_BLOCK;
+    threads = threads < pairs + BATCH_BLOCK ? threads : pairs + BATCH_BLOCK;
+    l->batch.prefixes_plane = pairs;
+    l->batch.products_plane = threads;
+    l->batch.prefixes = carve(c, pairs * coordinate);
+    l->batch.products = carve(c, threads * coordinate);
+    l->batch.inverse_prefixes = carve(c, threads * coordinate);
+}
 
 static void lane_carve(struct lane *l, struct carver *c, const struct gpu_msm_shape *shape,
                        const struct gpu_msm_sizes *z, size_t coordinate) {
@@ -183,48 +236,57 @@ static void lane_carve(struct lane *l, struct carver *c, const struct gpu_msm_sh
         l->offsets[i] = carve(c, (buckets + 2) * 4);
     }
     l->list = carve(c, (chunk / 2 + 1) * 8);
-    l->plane = chunk > buckets ? chunk : buckets;
-    l->sums = carve(c, l->plane * 2 * coordinate);
-    size_t pairs = (chunk > buckets ? chunk : buckets) / 2 + BATCH_BLOCK;
-    size_t threads = pairs / 4 + 2 * (size_t)BATCH_THREADS_SM * shape->sm_count + BATCH_BLOCK;
-    threads = threads < pairs + BATCH_BLOCK ? threads : pairs + BATCH_BLOCK;
-    l->batch.prefixes_plane = pairs;
-    l->batch.products_plane = threads;
-    l->batch.prefixes = carve(c, pairs * coordinate);
-    l->batch.products = carve(c, threads * coordinate);
-    l->batch.inverse_prefixes = carve(c, threads * coordinate);
+    size_t sums = chunk > buckets || shape->overlap ? chunk : buckets;
+    batch_carve(l, c, sums, sums / 2, shape->sm_count, coordinate);
     l->scan_bytes = gpu_scan_bytes(z->buckets_count + 2);
     l->scan = carve(c, l->scan_bytes);
 }
 
-static void msm_space_carve(struct msm_space *out, const struct gpu_msm_shape *shape,
-                            const struct gpu_msm_sizes *z, const struct gpu_group *g,
-                            void *workspace) {
-    struct carver c = {workspace, 0};
+/* Carves the blocks of `m`, which may be all NULL; returns what they must hold. */
+static struct gpu_msm_bytes msm_space_carve(struct msm_space *out,
+                                            const struct gpu_msm_shape *shape,
+                                            const struct gpu_msm_sizes *z,
+                                            const struct gpu_group *g,
+                                            const struct gpu_msm_memory *m, unsigned turn) {
+    struct carver lanes = {m->lanes, 0}, mine = {m->turn[turn], 0}, tails = {m->tails, 0};
     memset(out, 0, sizeof *out);
     for (unsigned i = 0; i < shape->lanes_count; i++) {
-        lane_carve(&out->lane[i], &c, shape, z, g->coordinate_bytes);
+        lane_carve(&out->lane[i], &lanes, shape, z, g->coordinate_bytes);
     }
-    out->buckets = carve(&c, (size_t)z->buckets_count * 2 * g->coordinate_bytes);
-    out->results_bytes = align_up(z->results_count * g->result_bytes);
-    out->results = carve(&c, out->results_bytes);
-    out->extra = carve(&c, (size_t)z->chunks_max * 2 * g->coordinate_bytes);
-    out->bytes = c.used;
+    out->results_bytes = align_up((z->results_count + (size_t)z->ones_batches_max * GPU_ONES_SUMS) *
+                                  g->result_bytes);
+    out->extra_bytes = align_up((size_t)z->chunks_max * 2 * g->coordinate_bytes);
+    out->buckets = carve(&mine, (size_t)z->buckets_count * 2 * g->coordinate_bytes);
+    out->results = carve(&mine, out->results_bytes);
+    out->extra = carve(&mine, out->extra_bytes);
+    for (unsigned i = 0; i < 2; i++) {
+        out->tail[i] = out->lane[i];
+        if (shape->overlap) {
+            batch_carve(&out->tail[i], &tails, z->buckets_count, z->buckets_count / 2,
+                        shape->sm_count, g->coordinate_bytes);
+        }
+    }
+    return (struct gpu_msm_bytes){lanes.used, mine.used, tails.used};
 }
 
-size_t gpu_msm_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group) {
+static struct gpu_msm_bytes msm_space_of(struct msm_space *out, const struct gpu_msm_shape *shape,
+                                         const struct gpu_group *group) {
+    static const struct gpu_msm_memory none;
     struct gpu_msm_sizes z;
-    struct msm_space space;
     ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
-    msm_space_carve(&space, shape, &z, group, NULL);
-    return space.bytes;
+    return msm_space_carve(out, shape, &z, group, &none, 0);
+}
+
+struct gpu_msm_bytes gpu_msm_bytes(const struct gpu_msm_shape *shape,
+                                   const struct gpu_group *group) {
+    struct msm_space space;
+    return msm_space_of(&space, shape, group);
 }
 
 size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape, const struct gpu_group *group) {
-    struct gpu_msm_sizes z;
-    ASSERT(gpu_msm_sizes_of(&z, shape) == OK);
-    return align_up(z.results_count * group->result_bytes) +
-           align_up((size_t)z.chunks_max * 2 * group->coordinate_bytes);
+    struct msm_space space;
+    msm_space_of(&space, shape, group);
+    return space.results_bytes + space.extra_bytes;
 }
 
 /* Adds `count` pairs; the sums go to places from `out_base` on. */
@@ -316,7 +378,58 @@ static enum err join_lanes(const struct gpu_msm_streams *st, unsigned lanes) {
     return OK;
 }
 
-/* Rounds of the chunks in flight are launched in turn. */
+/* --- ones --- */
+struct ones_shape {
+    unsigned rounds;          /* at least 1: the first one reads the list */
+    uint32_t columns, padded; /* GPU_ONES_SUMS · columns leaves, padded = leaves · 2^rounds */
+};
+static struct ones_shape ones_shape_of(uint32_t count) {
+    struct ones_shape o = {.rounds = 1};
+    while (o.rounds < ONES_ROUNDS_MAX && count >> (o.rounds + 1) >= GPU_ONES_SUMS * ONES_LEAVES) {
+        o.rounds++;
+    }
+    uint32_t grain = (uint32_t)GPU_ONES_SUMS << o.rounds;
+    o.columns = (count + grain - 1) / grain;
+    o.padded = o.columns * grain;
+    return o;
+}
+
+/* The points of one batch of ones added up to GPU_ONES_SUMS sums, in a lane of its own. Behind the last one stand
+ * references to infinity, which lies in the lane's last sum. */
+static enum err sum_ones(struct lane *l, const struct gpu_pairs *p, const struct gpu_group *g,
+                         const void *points, void *results, uint32_t batch, struct gpu_stream *s) {
+    uint32_t from = batch * p->sizes.ones_max, count = p->host->ones_count - from;
+    count = count < p->sizes.ones_max ? count : p->sizes.ones_max;
+    struct ones_shape o = ones_shape_of(count);
+    uint32_t infinity = (uint32_t)l->plane - 1, half = o.padded / 2, base = 0, next = half;
+    size_t coordinate = g->coordinate_bytes;
+    ASSERT(o.padded <= l->plane);
+    TRY(gpu_copy(l->list, p->ones + from, (size_t)count * 4, s));
+    TRY(gpu_refs_fill(l->list, infinity, count, o.padded, s));
+    TRY(gpu_fill((char *)l->sums + (size_t)infinity * coordinate, 0, coordinate, s));
+    TRY(gpu_fill((char *)l->sums + (l->plane + infinity) * coordinate, 0, coordinate, s));
+    struct gpu_pairing pairing = {
+        .list = l->list, .points = points, .sums = l->sums, .plane = l->plane};
+    TRY(add_pairs(l, g, &pairing, half, 0, p->shape.sm_count, s));
+    pairing.list = NULL;
+    for (unsigned r = 1; r < o.rounds; r++) {
+        pairing.base = base;
+        half /= 2;
+        TRY(add_pairs(l, g, &pairing, half, next, p->shape.sm_count, s));
+        base = next;
+        next += half;
+    }
+    struct gpu_bit_lists lists = {.windows_count = GPU_ONES_SUMS,
+                                  .columns = (char *)l->sums + (size_t)base * coordinate,
+                                  .columns_plane = l->plane,
+                                  .columns_count = o.columns};
+    return g->bit_sums((char *)results + (p->sizes.results_count + (size_t)batch * GPU_ONES_SUMS) *
+                                             g->result_bytes,
+                       &lists, s);
+}
+
+/* --- one MSM --- */
+/* Ones first, then rounds of the chunks in flight, launched in turn. */
 static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
                            const struct gpu_group *g, const void *points,
                            const struct gpu_msm_streams *st) {
@@ -324,8 +437,12 @@ static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
     uint32_t chunks = (uint32_t)((p->host->pairs_count + chunk_size - 1) >> p->shape.chunk_log2),
              next = 0, active = 0;
     ASSERT(chunks <= p->sizes.chunks_max);
+    for (uint32_t i = 0; i < gpu_ones_batches(p); i++) {
+        unsigned lane = p->shape.lanes_count - 1 - i % p->shape.lanes_count;
+        TRY(sum_ones(&space->lane[lane], p, g, points, space->results, i, st->lane[lane]));
+    }
     bool busy[GPU_LANES_MAX] = {false};
-    do {
+    while (active || next < chunks) {
         for (unsigned i = 0; i < p->shape.lanes_count; i++) {
             if (!busy[i] && next < chunks) {
                 lane_start(&space->lane[i], p, next++);
@@ -337,11 +454,11 @@ static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
                 active -= !busy[i];
             }
         }
-    } while (active || next < chunks);
+    }
     return OK;
 }
 
-/* Row sums in lane 0, column sums in lane 1: halving trees over low and over high bits of the bucket index. */
+/* Row sums in tail 0, column sums in tail 1: halving trees over low and over high bits of the bucket index. */
 static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *p,
                                const struct gpu_group *g, const struct gpu_msm_streams *st) {
     unsigned c = p->shape.window_bits, rounds = p->sizes.column_bits;
@@ -351,61 +468,104 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
     for (unsigned r = 0; r < rounds; r++) {
         count /= 2;
         for (unsigned i = 0; i < 2; i++) {
-            struct lane *l = &space->lane[i];
+            struct lane *l = &space->tail[i];
             struct gpu_pairing pairing = {.base = base[i],
                                           .half_log2 = top[i] - 1 - r,
                                           .points = space->buckets,
                                           .sums = l->sums,
                                           .plane = l->plane};
-            TRY(add_pairs(l, g, &pairing, count, out[i], p->shape.sm_count, st->lane[i]));
+            TRY(add_pairs(l, g, &pairing, count, out[i], p->shape.sm_count, st->tail[i]));
             base[i] = out[i];
             out[i] += count;
         }
     }
-    TRY(join_lanes(st, 2));
+    TRY(gpu_event_record(st->joined, st->tail[1]));
+    TRY(gpu_stream_after(st->tail[0], st->joined));
     struct gpu_bit_lists lists = {
         .windows_count = gpu_pairs_windows(p),
-        .rows = (char *)space->lane[0].sums + (size_t)base[0] * g->coordinate_bytes,
-        .columns = (char *)space->lane[1].sums + (size_t)base[1] * g->coordinate_bytes,
-        .rows_plane = space->lane[0].plane,
-        .columns_plane = space->lane[1].plane,
+        .rows = (char *)space->tail[0].sums + (size_t)base[0] * g->coordinate_bytes,
+        .columns = (char *)space->tail[1].sums + (size_t)base[1] * g->coordinate_bytes,
+        .rows_plane = space->tail[0].plane,
+        .columns_plane = space->tail[1].plane,
         .row_bits = p->sizes.row_bits,
         .column_bits = p->sizes.column_bits,
         .rows_count = (1u << (c - 1)) >> rounds,
         .columns_count = (1u << (c - 1)) >> rounds,
     };
-    return g->bit_sums(space->results, &lists, st->main);
+    return g->bit_sums(space->results, &lists, st->tail[0]);
 }
 
-/* What the host needs for the last steps, behind one another as gpu_msm_finish expects it. */
+/* What the host needs for the last steps, where gpu_msm_finish expects it. */
 static enum err download_results(void *result, const struct msm_space *space,
                                  const struct gpu_pairs *p, const struct gpu_group *g,
                                  struct gpu_stream *s) {
     size_t per_window = p->sizes.row_bits + p->sizes.column_bits + 1;
     size_t chunks = ((size_t)p->host->pairs_count + ((size_t)1 << p->shape.chunk_log2) - 1) >>
                     p->shape.chunk_log2;
-    TRY(gpu_download(result, space->results, gpu_pairs_windows(p) * per_window * g->result_bytes,
-                     s));
+    size_t ones_at = p->sizes.results_count * g->result_bytes,
+           ones_bytes = (size_t)gpu_ones_batches(p) * GPU_ONES_SUMS * g->result_bytes;
+    const char *results = space->results;
+    TRY(gpu_download(result, results, gpu_pairs_windows(p) * per_window * g->result_bytes, s));
+    TRY(gpu_download((char *)result + ones_at, results + ones_at, ones_bytes, s));
     return gpu_download((char *)result + space->results_bytes, space->extra,
                         chunks * 2 * g->coordinate_bytes, s);
 }
 
 enum err gpu_msm_run(const struct gpu_pairs *p, const struct gpu_group *g, const void *points,
-                     void *workspace, void *result, const struct gpu_msm_streams *st) {
+                     const struct gpu_msm_memory *memory, void *result, unsigned turn,
+                     const struct gpu_msm_streams *st) {
     struct msm_space space;
-    msm_space_carve(&space, &p->shape, &p->sizes, g, workspace);
+    msm_space_carve(&space, &p->shape, &p->sizes, g, memory, turn);
     size_t buckets = (size_t)gpu_pairs_windows(p) << (p->shape.window_bits - 1);
+    TRY(gpu_stream_after(st->main, st->reduced[turn]));
     TRY(gpu_fill(space.buckets, 0, buckets * 2 * g->coordinate_bytes, st->main));
     TRY(fork_lanes(st, p->shape.lanes_count));
     TRY(run_chunks(&space, p, g, points, st));
     TRY(join_lanes(st, p->shape.lanes_count));
-    TRY(fork_lanes(st, 2));
+    TRY(gpu_event_record(st->split, st->main));
+    for (unsigned i = 0; i < 2; i++) {
+        TRY(gpu_stream_after(st->tail[i], st->split));
+    }
     TRY(reduce_buckets(&space, p, g, st));
-    return download_results(result, &space, p, g, st->main);
+    TRY(download_results(result, &space, p, g, st->tail[0]));
+    TRY(gpu_event_record(st->reduced[turn], st->tail[0]));
+    return p->shape.overlap ? OK : gpu_stream_after(st->main, st->reduced[turn]);
 }
 
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_group *g,
                     const void *result) {
-    g->finish(out, result,
-              (const char *)result + align_up(p->sizes.results_count * g->result_bytes), p);
+    struct msm_space space;
+    msm_space_of(&space, &p->shape, g);
+    g->finish(out, result, (const char *)result + space.results_bytes, p);
+}
+
+enum err gpu_msm_streams_open(struct gpu_msm_streams *st) {
+    TRY(gpu_stream_open(&st->main));
+    TRY(gpu_event_open(&st->fork));
+    TRY(gpu_event_open(&st->split));
+    TRY(gpu_event_open(&st->joined));
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        TRY(gpu_stream_open(&st->lane[i]));
+        TRY(gpu_event_open(&st->join[i]));
+    }
+    for (unsigned i = 0; i < GPU_TURNS; i++) {
+        TRY(gpu_stream_open(&st->tail[i]));
+        TRY(gpu_event_open(&st->reduced[i]));
+    }
+    return OK;
+}
+
+void gpu_msm_streams_close(struct gpu_msm_streams *st) {
+    gpu_stream_close(&st->main);
+    gpu_event_close(&st->fork);
+    gpu_event_close(&st->split);
+    gpu_event_close(&st->joined);
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        gpu_stream_close(&st->lane[i]);
+        gpu_event_close(&st->join[i]);
+    }
+    for (unsigned i = 0; i < GPU_TURNS; i++) {
+        gpu_stream_close(&st->tail[i]);
+        gpu_event_close(&st->reduced[i]);
+    }
 }

@@ -116,6 +116,10 @@ extern "C" void GROUP_FN(finish)(uint64_t *out, const void *results, const void 
         sum.add(bits[per_window - 1]);
         sum.add(windows[j]);
     }
+    const xyzz<COORDINATE> *ones = (const xyzz<COORDINATE> *)results + pairs->sizes.results_count;
+    for (size_t i = 0; i < (size_t)gpu_ones_batches(pairs) * GPU_ONES_SUMS; i++) {
+        sum.add(ones[i]);
+    }
     affine<COORDINATE> result = sum.to_affine();
     memcpy(out, &result, sizeof result);
 }

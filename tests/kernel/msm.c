@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum base_mix { BASES_DISTINCT, BASES_EQUAL, BASES_OPPOSITE, BASES_WITH_INFINITY };
@@ -94,34 +95,29 @@ struct msm_case {
     enum scalar_mix scalars;
     enum base_mix bases;
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
+    bool one_at_a_time;                      /* no overlap */
     unsigned repeats;                        /* timed */
 };
 
-struct msm_setup { /* memory and streams of one run */
+struct msm_setup { /* streams of one run */
     struct gpu_msm_streams streams;
     struct gpu_event *from, *counted, *to;
 };
 static void setup_open(struct msm_setup *s) {
-    CHECK_OK(gpu_stream_open(&s->streams.main));
-    CHECK_OK(gpu_event_open(&s->streams.fork));
-    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
-        CHECK_OK(gpu_stream_open(&s->streams.lane[i]));
-        CHECK_OK(gpu_event_open(&s->streams.join[i]));
-    }
+    CHECK_OK(gpu_msm_streams_open(&s->streams));
     CHECK_OK(gpu_event_open(&s->from));
     CHECK_OK(gpu_event_open(&s->counted));
     CHECK_OK(gpu_event_open(&s->to));
 }
 static void setup_close(struct msm_setup *s) {
-    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
-        gpu_stream_close(&s->streams.lane[i]);
-        gpu_event_close(&s->streams.join[i]);
-    }
-    gpu_event_close(&s->streams.fork);
-    gpu_stream_close(&s->streams.main);
+    gpu_msm_streams_close(&s->streams);
     gpu_event_close(&s->from);
     gpu_event_close(&s->counted);
     gpu_event_close(&s->to);
+}
+static void wait_here(struct msm_setup *s) {
+    CHECK_OK(gpu_event_record(s->counted, s->streams.main));
+    CHECK_OK(gpu_event_wait(s->counted));
 }
 
 static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_curve *gpu,
@@ -136,7 +132,19 @@ static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_
         s.chunk_log2--;
     }
     s.lanes_count = m->lanes ? m->lanes : pairs >> s.chunk_log2 > 3 ? 4 : 2;
+    s.overlap = !m->one_at_a_time;
     return s;
+}
+
+static struct gpu_msm_memory memory_take(size_t *total, const struct gpu_msm_shape *shape,
+                                         const struct gpu_group *group) {
+    struct gpu_msm_bytes bytes = gpu_msm_bytes(shape, group);
+    struct gpu_msm_memory m = {.lanes = device_take(bytes.lanes),
+                               .turn = {device_take(bytes.turn), NULL}};
+    m.turn[1] = shape->overlap ? device_take(bytes.turn) : m.turn[0];
+    m.tails = device_take(bytes.tails);
+    *total = bytes.lanes + bytes.turn * (shape->overlap ? 2 : 1) + bytes.tails;
+    return m;
 }
 
 static void check_msm(enum curve_id id, enum point_group g, const struct msm_case *m) {
@@ -159,8 +167,10 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     struct gpu_msm_shape shape = shape_of(m, gpu, dev->info.sm_count);
     void *points = device_put(bases.packed, m->count * curve_point_bytes(c, g));
     void *device_scalars = device_put(scalars, m->count * sizeof *scalars);
+    size_t msm_bytes;
+    struct gpu_msm_memory memory = memory_take(&msm_bytes, &shape, group);
     void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
-         *msm_space = device_take(gpu_msm_bytes(&shape, group));
+         *tiles = device_take(gpu_tiles_bytes(&shape));
     struct gpu_pair_counts *counts = pinned_take(sizeof *counts);
     void *result = pinned_take(gpu_msm_result_bytes(&shape, group));
     struct msm_setup setup = {0};
@@ -171,12 +181,14 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
         struct gpu_pairs pairs;
         struct point got = {{0}};
         CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
-        CHECK_OK(gpu_pairs_run(&pairs, &shape, gpu->r, device_scalars, pairs_space, counts,
-                               setup.streams.main));
-        CHECK_OK(gpu_event_record(setup.counted, setup.streams.main));
-        CHECK_OK(gpu_event_wait(setup.counted));
-        CHECK_OK(gpu_msm_run(&pairs, group, points, msm_space, result, &setup.streams));
-        CHECK_OK(gpu_event_record(setup.to, setup.streams.main));
+        CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, device_scalars, tiles, counts,
+                                 setup.streams.main));
+        wait_here(&setup);
+        CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
+        wait_here(&setup);
+        unsigned turn = run % GPU_TURNS;
+        CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, result, turn, &setup.streams));
+        CHECK_OK(gpu_event_record(setup.to, setup.streams.tail[0]));
         CHECK_OK(gpu_event_wait(setup.to));
         gpu_msm_finish(got.w, &pairs, group, result);
         CHECK_MSG(!memcmp(&got, &want, sizeof got),
@@ -196,8 +208,7 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
                "\"workspace_bytes\": %zu}\n",
                c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
                m->bases == BASES_EQUAL ? "equal" : "8192 distinct", shape.window_bits, ms,
-               (double)ns[0] / 1e6, m->repeats,
-               gpu_pairs_bytes(&shape) + gpu_msm_bytes(&shape, group));
+               (double)ns[0] / 1e6, m->repeats, gpu_pairs_bytes(&shape) + msm_bytes);
     }
     setup_close(&setup);
     device_done();
@@ -234,8 +245,11 @@ static void claim_chunks(void) {
     unsigned chunk = device_of_test()->emulated ? 8 : 12;
     for (unsigned lanes = 2; lanes <= GPU_LANES_MAX; lanes++) {
         enum scalar_mix mix = lanes == 2 ? MIX_UNIFORM : lanes == 3 ? MIX_EQUAL : MIX_BITS;
-        both(&(struct msm_case){
-            .count = count, .scalars = mix, .chunk_log2 = chunk, .lanes = lanes});
+        both(&(struct msm_case){.count = count,
+                                .scalars = mix,
+                                .chunk_log2 = chunk,
+                                .lanes = lanes,
+                                .one_at_a_time = lanes == 2});
     }
 }
 static void claim_windows(void) {
@@ -286,26 +300,110 @@ static void claim_shapes(void) {
     CHECK_EQ(22, gpu_msm_window(1 << 26, 255));
 }
 
+/* The four MSMs of a witness (A, B1, L in G1, B2 in G2) over the same scalars, each on its own and together. */
+static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
+    enum { RUNS = 7, SETS = 4 };
+    const struct device *dev = device_of_test();
+    const struct curve *c = curve_by_id(id);
+    const struct gpu_curve *gpu = gpu_curve_of(id);
+    struct msm_case m = {.count = (size_t)1 << log2, .scalars = mix};
+    struct gpu_msm_shape shape = shape_of(&m, gpu, dev->info.sm_count);
+    const void *points[2];
+    for (unsigned g = 0; g < 2; g++) {
+        AUTO(bases_done) struct bases bases = {0};
+        enum point_group group = g ? GROUP_G2 : GROUP_G1;
+        bases_make(&bases, c, group, m.count, BASES_DISTINCT);
+        points[g] = device_put(bases.packed, m.count * curve_point_bytes(c, group));
+    }
+    AUTO(mem_free_ptr) struct scalar *scalars = scalars_random(c, m.count, mix);
+    const void *on_device = device_put(scalars, m.count * sizeof *scalars);
+    size_t bytes;
+    struct gpu_msm_memory memory = memory_take(&bytes, &shape, gpu->g2);
+    void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
+         *tiles = device_take(gpu_tiles_bytes(&shape));
+    struct gpu_pair_counts *counts = pinned_take(sizeof *counts);
+    void *result[SETS];
+    for (unsigned i = 0; i < SETS; i++) {
+        result[i] = pinned_take(gpu_msm_result_bytes(&shape, gpu->g2));
+    }
+    struct msm_setup setup = {0};
+    setup_open(&setup);
+    double ms[SETS + 1]; /* each alone, then all */
+    for (unsigned what = 0; what <= SETS; what++) {
+        uint64_t ns[RUNS];
+        for (int run = -1; run < RUNS; run++) {
+            struct gpu_pairs pairs;
+            uint64_t t;
+            CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
+            CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, on_device, tiles, counts,
+                                     setup.streams.main));
+            wait_here(&setup);
+            CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
+            wait_here(&setup);
+            for (unsigned i = 0; i < SETS; i++) {
+                bool g2 = i == 2;
+                if (what == i || what == SETS) {
+                    CHECK_OK(gpu_msm_run(&pairs, g2 ? gpu->g2 : gpu->g1, points[g2], &memory,
+                                         result[i], i % GPU_TURNS, &setup.streams));
+                }
+            }
+            CHECK_OK(gpu_event_record(setup.to, setup.streams.tail[0]));
+            CHECK_OK(gpu_event_wait(setup.to));
+            CHECK_OK(gpu_event_ns(&t, setup.from, setup.to));
+            if (run >= 0) {
+                ns[run] = t;
+            }
+        }
+        ms[what] = median_ms(ns, RUNS);
+    }
+    double sum = ms[0] + ms[1] + ms[2] + ms[3];
+    printf("{\"bench\": \"four msm\", \"curve\": \"%s\", \"log2\": %u, \"scalars\": \"%s\", "
+           "\"g1_ms\": %.3f, \"g2_ms\": %.3f, \"sum_ms\": %.3f, \"together_ms\": %.3f, \"share\": "
+           "%.3f}\n",
+           c->name, log2, mix_name(mix), ms[0], ms[2], sum, ms[SETS], ms[SETS] / sum);
+    setup_close(&setup);
+    device_done();
+}
+
 static void bench(void) {
+    static const struct {
+        enum curve_id curve;
+        enum point_group group;
+        struct msm_case m;
+    } cases[] = {
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_WITNESS, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5}},
+        {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
+        {CURVE_BN254, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
+        {CURVE_BN254, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
+        {CURVE_BN254, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .repeats = 3}},
+        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 3}},
+        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 24, .repeats = 3}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 26, .repeats = 3}},
+    };
+    const char *only = getenv("BELLOWS_BENCH_LOG2"); /* sizes up to this one */
+    size_t most = only ? (size_t)1 << strtoul(only, NULL, 10) : SIZE_MAX;
     if (device_of_test()->emulated) {
         return;
     }
-    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 20, .repeats = 9});
-    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 22, .repeats = 7});
-    check_msm(CURVE_BLS12_381, GROUP_G1, &(struct msm_case){.count = 1 << 24, .repeats = 3});
-    check_msm(CURVE_BLS12_381, GROUP_G1,
-              &(struct msm_case){.count = 1 << 22, .scalars = MIX_WITNESS, .repeats = 5});
-    check_msm(CURVE_BLS12_381, GROUP_G1,
-              &(struct msm_case){.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5});
-    check_msm(CURVE_BLS12_381, GROUP_G1,
-              &(struct msm_case){.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5});
-    check_msm(CURVE_BLS12_381, GROUP_G1,
-              &(struct msm_case){.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5});
-    check_msm(CURVE_BN254, GROUP_G1, &(struct msm_case){.count = 1 << 20, .repeats = 9});
-    check_msm(CURVE_BN254, GROUP_G1, &(struct msm_case){.count = 1 << 22, .repeats = 7});
-    check_msm(CURVE_BN254, GROUP_G2, &(struct msm_case){.count = 1 << 20, .repeats = 5});
-    check_msm(CURVE_BLS12_381, GROUP_G2, &(struct msm_case){.count = 1 << 20, .repeats = 5});
-    check_msm(CURVE_BLS12_381, GROUP_G2, &(struct msm_case){.count = 1 << 22, .repeats = 3});
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (cases[i].m.count <= most) {
+            check_msm(cases[i].curve, cases[i].group, &cases[i].m);
+        }
+    }
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        for (unsigned log2 = 20; log2 <= 22; log2 += 2) {
+            bench_four(curves_tested[i], log2, MIX_UNIFORM);
+            bench_four(curves_tested[i], log2, MIX_WITNESS);
+        }
+    }
 }
 
 int kernel_msm(int argc, char **argv) {

@@ -48,9 +48,9 @@ struct DeviceScan {
             work_bytes = 256;
             return cudaSuccess;
         }
-        uint32_t sum = 0;
+        typename std::remove_reference<decltype(out[0])>::type sum = 0;
         for (N i = 0; i < count; i++) {
-            uint32_t value = in[i];
+            auto value = in[i];
             out[i] = sum;
             sum += value;
         }
