@@ -294,8 +294,8 @@ static enum err load_matrices(struct backend_key *k) {
 static enum err load_domain(struct backend_key *k) {
     const struct key_shape *shape = key_shape(k->key);
     const struct curve *c = key_curve(k->key);
-    struct gpu_domain_options o = {.log2 = shape->domain_log2,
-                                   .powers = shape->h_basis == H_POWERS};
+    struct gpu_domain_options o = {
+        .log2 = shape->domain_log2, .powers = shape->h_basis == H_POWERS, .lean = k->layout.lean};
     struct scalar root, shift = {{c->id == CURVE_BN254 ? 5 : 7}};
     if (o.powers) {
         c->scalar_root_bellman(&root, o.log2);

@@ -26,7 +26,7 @@
     FALLIBLE id##_gpu_matrix_times(void *, const struct gpu_matrix *, const void *,                \
                                    struct gpu_stream *);                                           \
     void id##_gpu_constant(void *, const uint64_t[4]);                                             \
-    size_t id##_gpu_domain_bytes(unsigned, bool);                                                  \
+    size_t id##_gpu_domain_bytes(unsigned, bool, bool);                                            \
     FALLIBLE id##_gpu_domain_build(struct gpu_domain *, const struct gpu_domain_options *, void *, \
                                    struct gpu_stream *);                                           \
     FALLIBLE id##_gpu_ntt_inverse(void *, const void *, const struct gpu_domain *,                 \

@@ -4,6 +4,7 @@
  *
  *   MSM chunks       from 2^25 pairs, four in flight, down to 2^20, two in flight               up to about 15 %
  *   overlap          the reduction of one MSM beside the next                                   up to 10 %
+ *   lean twiddles    96 bytes an element of the domain become a few MB                          13 % of the quotient
  *   ranges           scalars in 2, 4, 8 … ranges: digits, sort and buckets of a range at once   4 % and the buckets again
  *   streaming        points of B2, then H, then all stay in the file and come range by range    what the bus takes
  *
@@ -61,7 +62,8 @@ static void place_key(struct gpu_layout *l, const struct key_shape *shape) {
     }
     l->dictionary_max = terms + 2 < LAYOUT_DICTIONARY_MAX ? terms + 2 : LAYOUT_DICTIONARY_MAX;
     l->dictionary = piece(&used, l->dictionary_max * GPU_CONSTANT_BYTES);
-    l->domain = piece(&used, l->gpu->domain_bytes(shape->domain_log2, shape->h_basis == H_POWERS));
+    l->domain =
+        piece(&used, l->gpu->domain_bytes(shape->domain_log2, shape->h_basis == H_POWERS, l->lean));
     l->key_bytes = used;
     l->load_bytes = load_bytes(l, shape);
 }
@@ -120,6 +122,7 @@ struct attempt {
     bool overlap;
     unsigned streamed; /* sections, in the order of `streamed_order` */
     uint32_t parts;
+    bool lean;
 };
 
 static enum err msm_shape_of(struct gpu_msm_shape *out, const struct gpu_curve *g, uint64_t count,
@@ -152,6 +155,7 @@ static enum err attempt_try(bool *fits, struct gpu_layout *l, const struct key_s
                                                                      KEY_B1};
     *fits = false;
     l->parts_count = a->parts;
+    l->lean = a->lean;
     l->witness_part = (uint32_t)((shape->wires_count + (uint64_t)a->parts - 1) / a->parts);
     l->h_part = (uint32_t)((shape->domain_size + a->parts - 1) / a->parts);
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
@@ -169,9 +173,10 @@ static enum err attempt_try(bool *fits, struct gpu_layout *l, const struct key_s
 static enum err workspaces_try(bool *fits, struct gpu_layout *l, const struct key_shape *shape,
                                unsigned sm_count, uint64_t memory_bytes, uint32_t parts,
                                unsigned streamed, unsigned least) {
-    static const struct attempt workspaces[] = {{25, 4, true, 0, 0},  {24, 4, true, 0, 0},
-                                                {23, 4, true, 0, 0},  {22, 4, false, 0, 0},
-                                                {22, 2, false, 0, 0}, {20, 2, false, 0, 0}};
+    static const struct attempt workspaces[] = {
+        {25, 4, true, 0, 0, false}, {24, 4, true, 0, 0, false}, {23, 4, true, 0, 0, false},
+        {23, 4, true, 0, 0, true},  {22, 4, false, 0, 0, true}, {22, 2, false, 0, 0, true},
+        {20, 2, false, 0, 0, true}};
     enum err code = OK;
     *fits = false;
     for (size_t i = 0; i < sizeof workspaces / sizeof *workspaces && !*fits; i++) {
@@ -182,7 +187,7 @@ static enum err workspaces_try(bool *fits, struct gpu_layout *l, const struct ke
         code = attempt_try(fits, l, shape, sm_count, memory_bytes, &a);
     }
     for (unsigned chunk = 18; chunk >= least && !*fits; chunk -= 2) {
-        struct attempt a = {chunk, 2, false, streamed, parts};
+        struct attempt a = {chunk, 2, false, streamed, parts, true};
         code = attempt_try(fits, l, shape, sm_count, memory_bytes, &a);
         if (code != OK) {
             break; /* too many chunks: smaller ones would be more */

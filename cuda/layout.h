@@ -27,6 +27,7 @@ struct gpu_layout {
     /* Scalars are taken in so many equal ranges, each an MSM of its own; 1: all at once. */
     uint32_t parts_count, witness_part, h_part; /* and scalars in a range */
     struct gpu_msm_shape witness_msm, h_msm;    /* of a range */
+    bool lean;                                  /* twiddles */
     bool streamed[KEY_POINTS_COUNT]; /* points stay in the file and come range by range */
     /* the key's block */
     struct gpu_piece points

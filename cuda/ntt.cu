@@ -4,7 +4,8 @@
  *   W[m + j] = g^(n/2m) w^(j n/2m), j < m: RN from bit-reversed coefficients straight to the coset g·H
  *
  * Tables are built on the device from two short ones of powers: w^i and w^(i 2^k). 96 bytes an element: 1.6 GB at 2^24,
- * built in 4 ms.
+ * built in 4 ms. Nearly all of them serve one pass each way; a lean domain leaves those out (transform.cuh, IN_ROOTS) and
+ * takes 7 MB at 2^24, 29 MB at 2^27.
  */
 #include "cuda/transform.cuh"
 
@@ -28,9 +29,9 @@ __device__ __forceinline__ void power_at(uint32_t *m, const fr_int *low, const f
 }
 __global__ void __launch_bounds__(128)
     nr_table_kernel(fr_const *table, const fr_int *low, const fr_int *high, uint32_t k,
-                    uint32_t log2) {
+                    uint32_t log2, uint32_t count) {
     uint32_t b = blockIdx.x * 128 + threadIdx.x, m[8];
-    if (b >> (log2 - 1) == 0) {
+    if (b < count) {
         power_at(m, low, high, k, bits_reversed(b, log2 - 1));
         table[b] = fr_const_of_mont(m);
     }
@@ -38,11 +39,13 @@ __global__ void __launch_bounds__(128)
 struct stage_shifts {
     fr_int of[32]; /* g^(n/2m) for m = 2^i */
 };
+/* table[i] = W[i 2^stretch] for i < count. */
 __global__ void __launch_bounds__(128)
     rn_table_kernel(fr_const *table, const fr_int *low, const fr_int *high,
-                    const __grid_constant__ stage_shifts shifts, uint32_t k, uint32_t log2) {
-    uint32_t i = blockIdx.x * 128 + threadIdx.x, m[8], g[8];
-    if (i == 0 || i >> log2) {
+                    const __grid_constant__ stage_shifts shifts, uint32_t k, uint32_t log2,
+                    uint32_t count, uint32_t stretch) {
+    uint32_t at = blockIdx.x * 128 + threadIdx.x, i = at << stretch, m[8], g[8];
+    if (at == 0 || at >= count) {
         return;
     }
     uint32_t stage = 31 - (uint32_t)__clz((int)i);
@@ -51,7 +54,7 @@ __global__ void __launch_bounds__(128)
         g[c] = shifts.of[stage].w[c];
     }
     fr_mont(m, m, g);
-    table[i] = fr_const_of_mont(m);
+    table[at] = fr_const_of_mont(m);
 }
 /* table[i] = start · step^i. */
 __global__ void __launch_bounds__(64)
@@ -93,41 +96,76 @@ __global__ void __launch_bounds__(32)
     }
 }
 
-enum err pass_nr_run(const pass &a, unsigned log2, const pass_vectors &v, uint32_t vectors_count,
-                     const void *table, struct gpu_stream *s) {
-    pass_extra none;
-    memset(&none, 0, sizeof none);
-    return pass_run<true, IN_PLAIN, OUT_PLAIN>(a, log2, v, vectors_count, table, none, s);
+enum err pass_nr_run(const struct gpu_domain *d, const pass *passes, unsigned i, unsigned count,
+                     const pass_vectors &v, uint32_t vectors_count, struct gpu_stream *s) {
+    pass_extra x = extra_of(d, nullptr, nullptr, nullptr);
+    if (pass_is_lean_nr(d, i, count)) {
+        return pass_run<true, IN_ROOTS, OUT_PLAIN>(passes[i], d->log2, v, vectors_count,
+                                                   d->nr_table, extra_with_roots(x, d->down), s);
+    }
+    return pass_run<true, IN_PLAIN, OUT_PLAIN>(passes[i], d->log2, v, vectors_count, d->nr_table, x,
+                                               s);
 }
-enum err pass_rn_run(const pass &a, unsigned log2, const pass_vectors &v, uint32_t vectors_count,
-                     const void *table, struct gpu_stream *s) {
-    pass_extra none;
-    memset(&none, 0, sizeof none);
-    return pass_run<false, IN_PLAIN, OUT_PLAIN>(pass_rn(a), log2, v, vectors_count, table, none, s);
+enum err pass_rn_run(const struct gpu_domain *d, const pass *passes, unsigned i,
+                     const pass_vectors &v, uint32_t vectors_count, struct gpu_stream *s) {
+    pass_extra x = extra_of(d, nullptr, nullptr, nullptr);
+    if (pass_is_lean_rn(d, i)) {
+        return pass_run<false, IN_ROOTS, OUT_PLAIN>(pass_rn(passes[i]), d->log2, v, vectors_count,
+                                                    d->rn_last, extra_with_roots(x, d->up), s);
+    }
+    return pass_run<false, IN_PLAIN, OUT_PLAIN>(pass_rn(passes[i]), d->log2, v, vectors_count,
+                                                d->rn_table, x, s);
+}
+
+/* Entries of the tables: all that the stages need, or lean what is left of them. */
+struct domain_counts {
+    bool lean;
+    unsigned first_bits; /* index bits of the first pass down, the last one up */
+    uint32_t nr, rn, rn_last;
+};
+static domain_counts domain_counts_of(unsigned log2, bool lean) {
+    domain_counts c = {false, 0, 1u << (log2 - 1), 1u << log2, 0};
+    pass passes[PASSES_MAX];
+    if (!lean || log2 <= TILE_LOG2) { /* a single pass: nothing to save */
+        return c;
+    }
+    unsigned count = passes_of(passes, log2), last = passes[count - 1].p, first = passes[0].p;
+    c.lean = true;
+    c.first_bits = first;
+    c.nr = 1u << ((log2 - last > last ? log2 - last : last) - 1);
+    c.rn = 1u << (log2 - first);
+    c.rn_last = 1u << first;
+    return c;
 }
 
 struct domain_space {
-    fr_const *nr, *rn, *scale_high, *scale_low;
+    fr_const *nr, *rn, *scale_high, *scale_low, *rn_last, *down[2], *up[2];
     fr_int *low, *high;
     size_t bytes;
 };
-static domain_space domain_carve(unsigned log2, bool powers, void *memory) {
-    size_t n = (size_t)1 << log2, half = (size_t)1 << (log2 + 1) / 2, used = 0;
-    size_t counts[6] = {n / 2 + 1,    n,           powers ? half : 0, powers ? half : 0,
-                        half / 2 + 1, half / 2 + 1};
-    void *at[6];
-    for (int i = 0; i < 6;
-         i++) { /* the last two hold 32-byte elements: half of them suffices for `half` */
-        at[i] = memory ? (char *)memory + used : nullptr;
-        used += (counts[i] * sizeof(fr_const) + 255) & ~(size_t)255;
+static fr_const *constants_carve(size_t *used, void *memory, size_t count) {
+    fr_const *at = memory ? (fr_const *)((char *)memory + *used) : nullptr;
+    *used += (count * sizeof(fr_const) + 255) & ~(size_t)255;
+    return at;
+}
+static domain_space domain_carve(unsigned log2, bool powers, bool lean, void *memory) {
+    domain_counts c = domain_counts_of(log2, lean);
+    size_t half = (size_t)1 << (log2 + 1) / 2, used = 0, halves = c.lean ? half : 0;
+    domain_space d;
+    d.nr = constants_carve(&used, memory, c.nr + 1);
+    d.rn = constants_carve(&used, memory, c.rn);
+    d.scale_high = constants_carve(&used, memory, powers ? half : 0);
+    d.scale_low = constants_carve(&used, memory, powers ? half : 0);
+    d.rn_last = constants_carve(&used, memory, c.rn_last);
+    for (int i = 0; i < 2; i++) {
+        d.down[i] = constants_carve(&used, memory, halves);
+        d.up[i] = constants_carve(&used, memory, halves);
     }
-    return {(fr_const *)at[0],
-            (fr_const *)at[1],
-            (fr_const *)at[2],
-            (fr_const *)at[3],
-            (fr_int *)at[4],
-            (fr_int *)at[5],
-            used};
+    /* These hold 32-byte elements: half of `half` suffices. */
+    d.low = (fr_int *)constants_carve(&used, memory, half / 2 + 1);
+    d.high = (fr_int *)constants_carve(&used, memory, half / 2 + 1);
+    d.bytes = used;
+    return d;
 }
 
 /* Constants of the last pass. Values there carry powers of n (no 1/n is ever applied) and 1/2^256 (products of two
@@ -175,8 +213,21 @@ static enum err domain_constants(struct gpu_domain *out, const domain_space &spa
 
 using namespace CURVE;
 
-extern "C" size_t CURVE_FN(domain_bytes)(unsigned log2, bool powers) {
-    return domain_carve(log2, powers, nullptr).bytes;
+/* high[i] = root^(i 2^h), low[i] = root^i, h = log2 / 2. */
+static enum err roots_build(fr_const *const table[2], const fr_int &root, unsigned log2,
+                            struct gpu_stream *s) {
+    fr_int one = fr_mont_one(), step;
+    unsigned h = log2 / 2;
+    uint32_t high_count = 1u << (log2 - h), low_count = 1u << h;
+    fr_mont_pow(step.w, root, (uint64_t)1 << h);
+    TRY(launch({"root table", blocks_for(high_count, 64), 64}, s, scale_table_kernel, table[0], one,
+               step, high_count));
+    return launch({"root table", blocks_for(low_count, 64), 64}, s, scale_table_kernel, table[1],
+                  one, root, low_count);
+}
+
+extern "C" size_t CURVE_FN(domain_bytes)(unsigned log2, bool powers, bool lean) {
+    return domain_carve(log2, powers, lean, nullptr).bytes;
 }
 
 extern "C" enum err CURVE_FN(domain_build)(struct gpu_domain *out,
@@ -184,28 +235,43 @@ extern "C" enum err CURVE_FN(domain_build)(struct gpu_domain *out,
                                            struct gpu_stream *s) {
     REQUIRE(o->log2 >= 1 && o->log2 <= 28 && o->log2 <= (unsigned)fr_modulus::two_adicity, E_RANGE,
             "a domain of 2^%u: 2^1 to 2^28 are possible", o->log2);
-    domain_space space = domain_carve(o->log2, o->powers, memory);
+    domain_space space = domain_carve(o->log2, o->powers, o->lean, memory);
+    domain_counts counts = domain_counts_of(o->log2, o->lean);
     fr_int root = fr_to_mont(fr_of_words(o->root)), shift = fr_to_mont(fr_of_words(o->shift));
     fr_int root_inverse = fr_mont_inverse(root);
-    uint32_t log2 = o->log2, k = (log2 + 1) / 2, count = 1u << k, n = 1u << log2;
+    uint32_t log2 = o->log2, k = (log2 + 1) / 2, count = 1u << k;
+    const fr_int *low = space.low, *high = space.high;
     launch_shape powers = {"powers", blocks_for(count, 64), 64};
     TRY(launch(powers, s, powers_kernel, space.low, space.high, root_inverse, k, count));
-    TRY(launch({"twiddles NR", blocks_for(n / 2, 128), 128}, s, nr_table_kernel, space.nr,
-               (const fr_int *)space.low, (const fr_int *)space.high, k, log2));
+    TRY(launch({"twiddles NR", blocks_for(counts.nr, 128), 128}, s, nr_table_kernel, space.nr, low,
+               high, k, log2, counts.nr));
     TRY(launch(powers, s, powers_kernel, space.low, space.high, root, k, count));
     stage_shifts shifts;
     memset(&shifts, 0, sizeof shifts);
     for (uint32_t i = 0; i < log2; i++) {
         fr_mont_pow(shifts.of[i].w, shift, (uint64_t)1 << (log2 - 1 - i));
     }
-    TRY(launch({"twiddles RN", blocks_for(n, 128), 128}, s, rn_table_kernel, space.rn,
-               (const fr_int *)space.low, (const fr_int *)space.high, shifts, k, log2));
+    TRY(launch({"twiddles RN", blocks_for(counts.rn, 128), 128}, s, rn_table_kernel, space.rn, low,
+               high, shifts, k, log2, counts.rn, 0u));
+    TRY(launch({"twiddles RN", blocks_for(counts.rn_last, 128), 128}, s, rn_table_kernel,
+               space.rn_last, low, high, shifts, k, log2, counts.rn_last,
+               log2 - counts.first_bits));
+    if (counts.lean) {
+        TRY(roots_build(space.down, root_inverse, log2, s));
+        TRY(roots_build(space.up, root, log2, s));
+    }
     struct gpu_domain d;
     memset(&d, 0, sizeof d);
     d.log2 = log2;
     d.powers = o->powers;
+    d.lean = counts.lean;
     d.nr_table = space.nr;
     d.rn_table = space.rn;
+    d.rn_last = space.rn_last;
+    for (int i = 0; i < 2; i++) {
+        d.down[i] = space.down[i];
+        d.up[i] = space.up[i];
+    }
     d.scale_high = space.scale_high;
     d.scale_low = space.scale_low;
     TRY(domain_constants(&d, space, shift, s));
@@ -223,7 +289,7 @@ extern "C" enum err CURVE_FN(ntt_inverse)(void *out, const void *in, const struc
     unsigned count = passes_of(passes, d->log2);
     for (unsigned i = 0; i < count; i++) {
         pass_vectors v = {{(const fr_int *)(i ? out : in)}, {(fr_int *)out}};
-        TRY(pass_nr_run(passes[i], d->log2, v, 1, d->nr_table, s));
+        TRY(pass_nr_run(d, passes, i, count, v, 1, s));
     }
     return OK;
 }
@@ -238,7 +304,7 @@ extern "C" enum err CURVE_FN(ntt_coset)(void *out, const void *in, const struct 
     unsigned count = passes_of(passes, d->log2);
     for (unsigned i = count; i-- > 0;) {
         pass_vectors v = {{(const fr_int *)(i + 1 < count ? out : in)}, {(fr_int *)out}};
-        TRY(pass_rn_run(passes[i], d->log2, v, 1, d->rn_table, s));
+        TRY(pass_rn_run(d, passes, i, v, 1, s));
     }
     return OK;
 }

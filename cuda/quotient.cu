@@ -39,22 +39,6 @@ __global__ void __launch_bounds__(32)
     }
 }
 
-static pass_extra extra_of(const struct gpu_domain *d, const fr_int *a, const fr_int *b,
-                           const fr_int *c) {
-    pass_extra x;
-    memset(&x, 0, sizeof x);
-    x.a = a;
-    x.b = b;
-    x.c = c;
-    memcpy(x.k1.w, d->k1, sizeof x.k1.w);
-    memcpy(x.k2.w, d->k2, sizeof x.k2.w);
-    x.scale_high = (const fr_const *)d->scale_high;
-    x.scale_low = (const fr_const *)d->scale_low;
-    x.h = d->log2 / 2;
-    x.log2 = d->log2;
-    return x;
-}
-
 } // namespace CURVE
 
 using namespace CURVE;
@@ -90,14 +74,30 @@ static enum err powers_tail(fr_int *h, fr_int *b, const struct gpu_domain *d, co
                             unsigned count, const pass_extra &x, struct gpu_stream *s) {
     pass_vectors inside = {{b}, {b}}, out = {{b}, {h}};
     const void *table = d->nr_table;
+    const pass &last = passes[count - 1];
     if (count == 1) {
-        return pass_run<true, IN_PRODUCT, OUT_POWERS>(passes[0], d->log2, out, 1, table, x, s);
+        return pass_run<true, IN_PRODUCT, OUT_POWERS>(last, d->log2, out, 1, table, x, s);
     }
     TRY((pass_run<true, IN_PRODUCT, OUT_PLAIN>(passes[0], d->log2, inside, 1, table, x, s)));
     for (unsigned i = 1; i + 1 < count; i++) {
-        TRY(pass_nr_run(passes[i], d->log2, inside, 1, table, s));
+        TRY(pass_nr_run(d, passes, i, count, inside, 1, s));
     }
-    return pass_run<true, IN_PLAIN, OUT_POWERS>(passes[count - 1], d->log2, out, 1, table, x, s);
+    if (pass_is_lean_nr(d, count - 1, count)) {
+        return pass_run<true, IN_ROOTS, OUT_POWERS>(last, d->log2, out, 1, table,
+                                                    extra_with_roots(x, d->down), s);
+    }
+    return pass_run<true, IN_PLAIN, OUT_POWERS>(last, d->log2, out, 1, table, x, s);
+}
+
+static enum err lagrange_tail(fr_int *h, const struct gpu_domain *d, const pass *passes,
+                              const pass_extra &x, struct gpu_stream *s) {
+    pass_vectors c = {{h}, {h}};
+    if (pass_is_lean_rn(d, 0)) {
+        return pass_run<false, IN_ROOTS, OUT_LAGRANGE>(pass_rn(passes[0]), d->log2, c, 1,
+                                                       d->rn_last, extra_with_roots(x, d->up), s);
+    }
+    return pass_run<false, IN_PLAIN, OUT_LAGRANGE>(pass_rn(passes[0]), d->log2, c, 1, d->rn_table,
+                                                   x, s);
 }
 
 extern "C" enum err CURVE_FN(quotient)(void *h_out, void *a_in, void *b_in,
@@ -111,17 +111,14 @@ extern "C" enum err CURVE_FN(quotient)(void *h_out, void *a_in, void *b_in,
     pass_extra x = extra_of(d, a, b, h);
     pass_vectors c = {{h}, {h}}, ab = {{a, b}, {a, b}}, abc = {{a, b, h}, {a, b, h}};
     TRY((pass_run<true, IN_PRODUCT, OUT_PLAIN>(passes[0], d->log2, c, 1, d->nr_table, x, s)));
-    TRY(pass_nr_run(passes[0], d->log2, ab, 2, d->nr_table, s));
+    TRY(pass_nr_run(d, passes, 0, count, ab, 2, s));
     for (unsigned i = 1; i < count; i++) {
-        TRY(pass_nr_run(passes[i], d->log2, abc, 3, d->nr_table, s));
+        TRY(pass_nr_run(d, passes, i, count, abc, 3, s));
     }
     for (unsigned i = count; i-- > 1;) {
-        TRY(pass_rn_run(passes[i], d->log2, abc, d->powers ? 2 : 3, d->rn_table, s));
+        TRY(pass_rn_run(d, passes, i, abc, d->powers ? 2 : 3, s));
     }
-    TRY(pass_rn_run(passes[0], d->log2, ab, 2, d->rn_table, s));
-    if (d->powers) {
-        return powers_tail(h, b, d, passes, count, x, s);
-    }
-    return pass_run<false, IN_PLAIN, OUT_LAGRANGE>(pass_rn(passes[0]), d->log2, c, 1, d->rn_table,
-                                                   x, s);
+    TRY(pass_rn_run(d, passes, 0, ab, 2, s));
+    return d->powers ? powers_tail(h, b, d, passes, count, x, s)
+                     : lagrange_tail(h, d, passes, x, s);
 }

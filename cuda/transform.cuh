@@ -22,8 +22,10 @@
 namespace CURVE {
 
 enum { TILE_LOG2 = 10, TILE_THREADS = 128, PASSES_MAX = 4 };
-/* What a pass does besides: multiply its input from a and b; write k1·a'b' - k2·c'; write k1·C - s_j·D. */
-enum pass_in { IN_PLAIN, IN_PRODUCT };
+/* What a pass does besides: multiply its input from a and b; write k1·a'b' - k2·c'; write k1·C - s_j·D. Or, when tables are
+ * lean: the pass that would read the large part of a table (the last one, either way) multiplies each element by a power
+ * of the root, which is two constants from two short tables, and goes on as a plain small transform. */
+enum pass_in { IN_PLAIN, IN_PRODUCT, IN_ROOTS };
 enum pass_out { OUT_PLAIN, OUT_LAGRANGE, OUT_POWERS };
 
 struct pass {
@@ -40,6 +42,7 @@ struct pass_extra {
     const fr_int *a, *b, *c; /* factors; C */
     fr_const k1, k2;
     const fr_const *scale_high, *scale_low; /* scale of j = j1 2^h + j2: high[j1]·low[j2] */
+    const fr_const *root_high, *root_low;   /* of root^e, split like the scale */
     uint32_t h, log2;
 };
 struct pass_vectors {
@@ -95,7 +98,21 @@ template <bool NR, int IN, int OUT> struct tile_work {
             } else {
                 fr_load(d[k], in + i);
             }
+            if (IN == IN_ROOTS) {
+                times_root(d[k], a, x, i);
+            }
         }
+    }
+    /* NR: place i of sub-transform b takes root^(bitrev(b)·i). RN: row q of column j, root^(j·bitrev(q)). */
+    HOST_DEVICE static void times_root(uint32_t *d, const pass &a, const pass_extra &x,
+                                       uint32_t i) {
+        uint32_t e = NR ? bits_reversed(i >> a.p, x.log2 - a.p) * (i & ((1u << a.p) - 1))
+                        : (i & ((1u << a.s) - 1)) * bits_reversed(i >> a.s, a.p);
+        fr_const t;
+        fr_const_load(&t, x.root_high + (e >> x.h));
+        fr_mul(d, d, t);
+        fr_const_load(&t, x.root_low + (e & ((1u << x.h) - 1)));
+        fr_mul(d, d, t);
     }
     HOST_DEVICE void store(const pass &a, const pass_extra &x, fr_int *out, uint32_t tile,
                            uint32_t thread, uint32_t w) {
@@ -222,9 +239,13 @@ template <bool NR, int IN, int OUT> struct tile_work {
     }
     HOST_DEVICE void round(const pass &a, const fr_const *table, uint32_t tile, uint32_t thread,
                            uint32_t r, uint32_t w) {
-        uint32_t g = global(a, tile, local(thread, w)), step = global_bit(a, w);
+        uint32_t l = local(thread, w), g = global(a, tile, l), step = global_bit(a, w);
+        if (IN == IN_ROOTS) { /* places within the sub-transform */
+            g = a.s ? l >> a.lc : l & ((1u << a.p) - 1);
+            step = a.s ? w - a.lc : w;
+        }
         if (NR) {
-            round_nr(table, g >> (step + 3), a.bits[r], a.first && !r);
+            round_nr(table, g >> (step + 3), a.bits[r], (a.first || IN == IN_ROOTS) && !r);
         } else {
             round_rn(table + (g & ((1u << step) - 1)), step, a.bits[r]);
         }
@@ -325,10 +346,37 @@ static enum err pass_run(const pass &a, unsigned log2, const pass_vectors &v,
     return launch(shape, s, pass_kernel<NR, IN, OUT>, v, vectors_count, (const fr_const *)table, a,
                   x);
 }
-/* The passes that do nothing besides, compiled once, in ntt.cu. */
-enum err pass_nr_run(const pass &a, unsigned log2, const pass_vectors &v, uint32_t vectors_count,
-                     const void *table, struct gpu_stream *s);
-enum err pass_rn_run(const pass &a, unsigned log2, const pass_vectors &v, uint32_t vectors_count,
-                     const void *table, struct gpu_stream *s);
+static inline pass_extra extra_of(const struct gpu_domain *d, const fr_int *a, const fr_int *b,
+                                  const fr_int *c) {
+    pass_extra x;
+    memset(&x, 0, sizeof x);
+    x.a = a;
+    x.b = b;
+    x.c = c;
+    memcpy(x.k1.w, d->k1, sizeof x.k1.w);
+    memcpy(x.k2.w, d->k2, sizeof x.k2.w);
+    x.scale_high = (const fr_const *)d->scale_high;
+    x.scale_low = (const fr_const *)d->scale_low;
+    x.h = d->log2 / 2;
+    x.log2 = d->log2;
+    return x;
+}
+/* The same with the roots of a lean domain's last pass. */
+static inline pass_extra extra_with_roots(pass_extra x, const void *const roots[2]) {
+    x.root_high = (const fr_const *)roots[0];
+    x.root_low = (const fr_const *)roots[1];
+    return x;
+}
+static inline bool pass_is_lean_nr(const struct gpu_domain *d, unsigned i, unsigned count) {
+    return d->lean && i + 1 == count;
+}
+static inline bool pass_is_lean_rn(const struct gpu_domain *d, unsigned i) {
+    return d->lean && i == 0;
+}
+/* Pass i of `count` that does nothing besides, compiled once, in ntt.cu. */
+enum err pass_nr_run(const struct gpu_domain *d, const pass *passes, unsigned i, unsigned count,
+                     const pass_vectors &v, uint32_t vectors_count, struct gpu_stream *s);
+enum err pass_rn_run(const struct gpu_domain *d, const pass *passes, unsigned i,
+                     const pass_vectors &v, uint32_t vectors_count, struct gpu_stream *s);
 
 } // namespace CURVE

@@ -18,10 +18,10 @@ struct domain { /* one size on one curve */
     struct gpu_domain tables;
 };
 
-static void domain_open(struct domain *d, enum curve_id id, unsigned log2, bool powers) {
+static void domain_open(struct domain *d, enum curve_id id, unsigned log2, bool powers, bool lean) {
     *d = (struct domain){
         .c = curve_by_id(id), .gpu = gpu_curve_of(id), .log2 = log2, .n = (size_t)1 << log2};
-    struct gpu_domain_options o = {.log2 = log2, .powers = powers};
+    struct gpu_domain_options o = {.log2 = log2, .powers = powers, .lean = lean};
     if (powers) {
         d->c->scalar_root_bellman(&d->root, log2);
         d->shift = (struct scalar){{7}};
@@ -31,7 +31,7 @@ static void domain_open(struct domain *d, enum curve_id id, unsigned log2, bool 
     }
     memcpy(o.root, d->root.w, sizeof o.root);
     memcpy(o.shift, d->shift.w, sizeof o.shift);
-    void *memory = device_take(d->gpu->domain_bytes(log2, powers));
+    void *memory = device_take(d->gpu->domain_bytes(log2, powers, lean));
     CHECK_OK(d->gpu->domain_build(&d->tables, &o, memory, device_of_test()->stream));
 }
 
@@ -65,10 +65,10 @@ static void canonical(const struct curve *c, struct scalar *s) {
     }
 }
 
-static void check_transforms(enum curve_id id, unsigned log2) {
+static void check_transforms(enum curve_id id, unsigned log2, bool lean) {
     const struct device *dev = device_of_test();
     struct domain d;
-    domain_open(&d, id, log2, false);
+    domain_open(&d, id, log2, false, lean);
     AUTO(mem_free_ptr)
     struct scalar *in = scalars_random(d.c, d.n, log2 % 3 ? MIX_UNIFORM : MIX_EDGES);
     AUTO(mem_free_ptr) struct scalar *out = scalars_random(d.c, d.n, MIX_ZERO);
@@ -118,10 +118,10 @@ static struct scalar *interpolate(const struct domain *d, const struct scalar *v
     return out;
 }
 
-static void check_quotient(enum curve_id id, unsigned log2, bool powers) {
+static void check_quotient(enum curve_id id, unsigned log2, bool powers, bool lean) {
     const struct device *dev = device_of_test();
     struct domain d;
-    domain_open(&d, id, log2, powers);
+    domain_open(&d, id, log2, powers, lean);
     const struct curve *c = d.c;
     AUTO(mem_free_ptr)
     struct scalar *a = scalars_random(c, d.n, log2 % 2 ? MIX_UNIFORM : MIX_EDGES);
@@ -182,30 +182,38 @@ static unsigned largest(void) {
 static void claim_transforms(void) {
     for (unsigned log2 = 1; log2 <= largest(); log2++) {
         for (unsigned i = 0; i < CURVES_COUNT; i++) {
-            check_transforms(curves_tested[i], log2);
+            check_transforms(curves_tested[i], log2, false);
         }
     }
 }
 static void claim_lagrange(void) {
     for (unsigned log2 = 1; log2 <= largest(); log2++) {
         for (unsigned i = 0; i < CURVES_COUNT; i++) {
-            check_quotient(curves_tested[i], log2, false);
+            check_quotient(curves_tested[i], log2, false, false);
         }
     }
 }
 static void claim_powers(void) {
     for (unsigned log2 = 1; log2 <= largest(); log2++) {
-        check_quotient(CURVE_BLS12_381, log2, true);
+        check_quotient(CURVE_BLS12_381, log2, true, false);
     }
 }
 static void claim_large(void) {
     if (device_of_test()->emulated) {
         check_skip("too large for the emulator");
     }
-    check_transforms(CURVE_BN254, 22);
-    check_transforms(CURVE_BLS12_381, 23);
-    check_quotient(CURVE_BLS12_381, 22, true);
-    check_quotient(CURVE_BN254, 21, false);
+    check_transforms(CURVE_BN254, 22, false);
+    check_transforms(CURVE_BLS12_381, 23, true);
+    check_quotient(CURVE_BLS12_381, 22, true, false);
+    check_quotient(CURVE_BN254, 21, false, true);
+}
+static void claim_lean(void) {
+    for (unsigned log2 = 10; log2 <= largest(); log2++) {
+        enum curve_id id = curves_tested[log2 % 2];
+        check_transforms(id, log2, true);
+        check_quotient(id, log2, false, true);
+        check_quotient(CURVE_BLS12_381, log2, true, true);
+    }
 }
 static void claim_sizes(void) {
     struct gpu_domain d;
@@ -241,11 +249,12 @@ static void bench(void) {
     static const struct {
         enum curve_id curve;
         unsigned log2;
-        bool powers;
-    } sizes[] = {{CURVE_BLS12_381, 20, false}, {CURVE_BLS12_381, 22, false},
-                 {CURVE_BLS12_381, 24, false}, {CURVE_BLS12_381, 24, true},
-                 {CURVE_BN254, 20, false},     {CURVE_BN254, 24, false},
-                 {CURVE_BLS12_381, 27, false}};
+        bool powers, lean;
+    } sizes[] = {{CURVE_BLS12_381, 20, false, false}, {CURVE_BLS12_381, 22, false, false},
+                 {CURVE_BLS12_381, 24, false, false}, {CURVE_BLS12_381, 24, true, false},
+                 {CURVE_BN254, 20, false, false},     {CURVE_BN254, 24, false, false},
+                 {CURVE_BLS12_381, 27, false, false}, {CURVE_BLS12_381, 24, false, true},
+                 {CURVE_BN254, 24, false, true},      {CURVE_BLS12_381, 27, false, true}};
     struct gpu_event *from = NULL, *to = NULL;
     if (dev->emulated) {
         return;
@@ -254,7 +263,7 @@ static void bench(void) {
     CHECK_OK(gpu_event_open(&to));
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         struct domain d;
-        domain_open(&d, sizes[i].curve, sizes[i].log2, sizes[i].powers);
+        domain_open(&d, sizes[i].curve, sizes[i].log2, sizes[i].powers, sizes[i].lean);
         void *v[3];
         size_t seed_bytes = (size_t)SCALAR_BYTES << 16;
         AUTO(mem_free_ptr) struct scalar *seed = scalars_random(d.c, (size_t)1 << 16, MIX_UNIFORM);
@@ -269,9 +278,10 @@ static void bench(void) {
                coset = time_one(&d, v[0], v[1], v[2], 1, from, to);
         double quotient = time_one(&d, v[0], v[1], v[2], 2, from, to);
         printf("{\"bench\": \"ntt\", \"curve\": \"%s\", \"log2\": %u, \"form\": \"%s\", "
-               "\"inverse_ms\": %.3f, \"coset_ms\": %.3f, \"quotient_ms\": %.3f}\n",
-               d.c->name, d.log2, sizes[i].powers ? "powers" : "lagrange", inverse, coset,
-               quotient);
+               "\"tables\": \"%s\", \"inverse_ms\": %.3f, \"coset_ms\": %.3f, \"quotient_ms\": "
+               "%.3f}\n",
+               d.c->name, d.log2, sizes[i].powers ? "powers" : "lagrange",
+               sizes[i].lean ? "lean" : "full", inverse, coset, quotient);
         device_done();
     }
     gpu_event_close(&from);
@@ -283,6 +293,7 @@ int kernel_ntt(int argc, char **argv) {
         {"transforms of every size are right", claim_transforms},
         {"quotients in the coset's Lagrange basis are right", claim_lagrange},
         {"quotients in powers are right", claim_powers},
+        {"transforms and quotients are the same with lean tables", claim_lean},
         {"large transforms and quotients are right", claim_large},
         {"a domain that is too large or empty is refused", claim_sizes},
     };
