@@ -376,6 +376,38 @@ static void claim_streamed(void) {
     }
 }
 
+/* What must fit: a partition of the largest size on a card of 139 GiB, 2^24 in 16 GiB with the key resident, and in 4 GiB
+ * with a key that is streamed. */
+static void claim_plans(void) {
+    static const struct {
+        unsigned log2, gib;
+        bool resident;
+    } cases[] = {{27, 139, true}, {26, 139, true}, {24, 139, true}, {24, 16, true}, {24, 4, false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint64_t n = (uint64_t)1 << cases[i].log2, allowed = (uint64_t)cases[i].gib << 30;
+        struct key_shape shape = {.curve = CURVE_BLS12_381,
+                                  .wires_count = (uint32_t)n - 3,
+                                  .public_count = 5,
+                                  .domain_size = n,
+                                  .domain_log2 = cases[i].log2,
+                                  .terms_count = {2 * n + n / 2, n}};
+        struct gpu_layout l;
+        CHECK_OK(gpu_layout_of(&l, &shape, 132, allowed));
+        CHECK(l.key_bytes + l.slot_bytes <= allowed);
+        bool streamed = false;
+        for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
+            streamed = streamed || l.streamed[k];
+        }
+        CHECK_MSG(streamed != cases[i].resident, "2^%u in %u GiB: %s", cases[i].log2, cases[i].gib,
+                  streamed ? "streamed" : "resident");
+        CHECK((uint64_t)l.parts_count * l.witness_part >= shape.wires_count);
+        printf("2^%u in %u GiB: %u ranges, chunks of 2^%u, %s tables, %.1f GiB, %.0f ms expected\n",
+               cases[i].log2, cases[i].gib, l.parts_count, l.witness_msm.chunk_log2,
+               l.lean ? "lean" : "full", (double)(l.key_bytes + l.slot_bytes) / (double)(1 << 30),
+               (double)gpu_layout_expected_ns(&l, &shape, 132) / 1e6);
+    }
+}
+
 /* Many jobs in one slot: the same sums each time, and no device memory lost. */
 static void claim_flat(void) {
     device_of_test();
@@ -431,6 +463,7 @@ static void bench(void) {
 
 int kernel_large(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"plans for the largest keys fit the cards they are for", claim_plans},
         {"a large key's five sums are right for dense and for bit witnesses", claim_large},
         {"a key is proved with in a part of the memory it would like", claim_little_memory},
         {"points that stay in the file give the same sums", claim_streamed},

@@ -183,6 +183,38 @@ static void claim_cancel(void) {
     b->ops->key_drop(&resident);
 }
 
+/* Every proof is verified before groth16_prove returns it. */
+static void claim_thousand(void) {
+    struct backend *b = device();
+    AUTO(key_unref) struct key *key = NULL;
+    AUTO(witness_close) struct witness w = {0};
+    struct backend_key *resident = NULL;
+    struct backend_slot *slot = NULL;
+    struct job_watch watch = {0};
+    unsigned proofs = device_of_test()->emulated ? 2 : 1000;
+    uint64_t before, after;
+    CHECK_OK(key_open(&key, check_vectors("bn128/base/circuit.zkey"),
+                      (struct key_options){.allow_insecure = true}));
+    CHECK_OK(witness_open(&w, check_vectors("bn128/base/witness.wtns")));
+    CHECK_OK(b->ops->key_load(&resident, b, key));
+    CHECK_OK(b->ops->slot_open(&slot, resident));
+    for (unsigned i = 0; i < proofs; i++) {
+        struct prove_result result = {0};
+        struct blinding blinding;
+        CHECK_OK(blinding_random(&blinding, key_curve(key)));
+        enum err code = groth16_prove(&result, b, slot, key, &w, &blinding, &watch);
+        CHECK_MSG(code == OK, "proof %u of %u: %s", i, proofs, err_detail());
+        prove_result_done(&result);
+        if (i == 0) {
+            CHECK_OK(gpu_memory_free(&before));
+        }
+    }
+    CHECK_OK(gpu_memory_free(&after));
+    CHECK_EQ(before, after);
+    b->ops->slot_close(&slot);
+    b->ops->key_drop(&resident);
+}
+
 static void claim_plan(void) {
     struct backend *b = device();
     AUTO(key_unref) struct key *key = NULL;
@@ -234,6 +266,7 @@ int kernel_prove(int argc, char **argv) {
         {"every BN254 vector has the oracle's sums, H scalars and proof", claim_bn254},
         {"every BLS12-381 vector has the oracle's sums, H scalars and proof", claim_bls12_381},
         {"a cancelled job ends, and its slot proves the next one", claim_cancel},
+        {"a thousand proofs in one process are valid and take no more memory", claim_thousand},
         {"plan says the device memory that a key and a slot take", claim_plan},
         {"a key that does not fit is refused with E_LIMIT", claim_memory_max},
         {"a device that is not there is E_DEVICE, with the cure", claim_no_device},
