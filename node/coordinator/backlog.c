@@ -12,6 +12,7 @@
 #include "node/base/clock.h"
 #include "node/base/hash.h"
 #include "node/base/mem.h"
+#include "node/transport/fleet.h"
 
 enum {
     CHAINS = 1 << 16,
@@ -23,18 +24,20 @@ enum {
 static const size_t KEPT_BYTES_MAX = (size_t)64 << 20;
 static const uint64_t BACK_OFF_NS = UINT64_C(200000000);
 static const uint64_t BACK_OFF_LONGEST_NS = UINT64_C(10000000000);
+static const uint64_t AGE_MARGIN_NS = UINT64_C(3600000000000);
 static const uint64_t URGENT_BEFORE_NS = UINT64_C(5000000000); /* and three times the work */
 
-enum err backlog_init(struct backlog *out, const struct record_limits *limits,
+enum err backlog_init(struct backlog *out, const struct record_limits *limits, uint64_t age_max_ns,
                       struct lanes *lanes) {
     AUTO(backlog_done)
     struct backlog b = {.capacity = FIRST_CAPACITY,
                         .lines_capacity = FIRST_CAPACITY,
                         .limits = *limits,
+                        .age_max_ns = age_max_ns ? age_max_ns : JOB_AGE_MAX_NS - AGE_MARGIN_NS,
                         .lanes = lanes,
                         .estimates = lanes->estimates};
     TRY(mem_new(&b.jobs, b.capacity, sizeof *b.jobs));
-    TRY(mem_new(&b.timers, b.capacity, sizeof *b.timers));
+    TRY(mem_new(&b.timers.jobs, b.capacity, sizeof *b.timers.jobs));
     TRY(mem_new(&b.chains, CHAINS, sizeof *b.chains));
     TRY(mem_new(&b.tenants, TENANTS_MAX, sizeof *b.tenants));
     TRY(mem_new(&b.tenant_chains, TENANT_CHAINS, sizeof *b.tenant_chains));
@@ -89,7 +92,7 @@ void backlog_done(struct backlog *b) {
         mem_free(b->lines[i]);
     }
     mem_free(b->jobs);
-    mem_free(b->timers);
+    mem_free(b->timers.jobs);
     mem_free(b->chains);
     mem_free(b->tenants);
     mem_free(b->tenant_chains);
@@ -228,53 +231,7 @@ static void line_drop(struct backlog *b, struct backlog_line *line) {
     mem_free(line);
 }
 
-/* --- Timers: a heap by timer_ns --- */
-
-static void timer_set_at(struct backlog *b, size_t at, struct job_view *job) {
-    b->timers[at] = job;
-    job->timer_at = at;
-}
-
-static void timer_up(struct backlog *b, size_t at) {
-    struct job_view *job = b->timers[at];
-    while (at > 0 && job->timer_ns < b->timers[(at - 1) / 2]->timer_ns) {
-        timer_set_at(b, at, b->timers[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    timer_set_at(b, at, job);
-}
-
-static void timer_down(struct backlog *b, size_t at) {
-    struct job_view *job = b->timers[at];
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= b->timers_count) {
-            break;
-        }
-        child += child + 1 < b->timers_count &&
-                 b->timers[child + 1]->timer_ns < b->timers[child]->timer_ns;
-        if (b->timers[child]->timer_ns >= job->timer_ns) {
-            break;
-        }
-        timer_set_at(b, at, b->timers[child]);
-        at = child;
-    }
-    timer_set_at(b, at, job);
-}
-
-static void timer_clear(struct backlog *b, struct job_view *job) {
-    size_t at = job->timer_at;
-    if (at == SIZE_MAX) {
-        return;
-    }
-    job->timer_at = SIZE_MAX;
-    struct job_view *last = b->timers[--b->timers_count];
-    if (last != job) {
-        timer_set_at(b, at, last);
-        timer_up(b, at);
-        timer_down(b, last->timer_at);
-    }
-}
+/* --- Timers --- */
 
 static void sooner(uint64_t *at_ns, uint64_t than_ns, uint64_t now_ns) {
     if (than_ns > now_ns && than_ns < *at_ns) {
@@ -285,18 +242,16 @@ static void sooner(uint64_t *at_ns, uint64_t than_ns, uint64_t now_ns) {
 static void timer_set(struct backlog *b, struct job_view *job, uint64_t now_ns) {
     uint64_t at_ns = UINT64_MAX;
     sooner(&at_ns, job->deadline_ns, now_ns);
+    sooner(&at_ns, job->aged_ns, now_ns);
     for (uint32_t i = 0; i < job->parts_count; i++) {
         if (job->parts[i].state == JOB_QUEUED) {
             sooner(&at_ns, job->parts[i].not_before_ns, now_ns);
             sooner(&at_ns, job->urgent_ns, now_ns);
         }
     }
-    timer_clear(b, job);
+    timers_drop(&b->timers, job);
     if (at_ns != UINT64_MAX) {
-        job->timer_ns = at_ns;
-        b->timers[b->timers_count] = job;
-        job->timer_at = b->timers_count++;
-        timer_up(b, job->timer_at);
+        timers_put(&b->timers, job, at_ns);
     }
 }
 
@@ -500,6 +455,15 @@ static void read_deadline(struct job_view *job, const struct backlog *b, uint64_
     job->urgent_ns = job->deadline_ns > before_ns ? job->deadline_ns - before_ns : 1;
 }
 
+/* Records are kept for so long after they were written last, bodies after they were stored: what is older would vanish without a result. */
+static void read_age(struct job_view *job, const struct backlog *b, uint64_t queued_unix_ms,
+                     uint64_t now_ns) {
+    uint64_t now_ms = clock_unix_ns() / 1000000;
+    uint64_t age_ms = now_ms > queued_unix_ms ? now_ms - queued_unix_ms : 0;
+    uint64_t left_ms = b->age_max_ns / 1000000 > age_ms ? b->age_max_ns / 1000000 - age_ms : 0;
+    job->aged_ns = now_ns + left_ms * 1000000;
+}
+
 /* What never changes within a generation. */
 static enum err read_descriptor(struct job_view *job, struct backlog *b, const struct record *r,
                                 uint64_t now_ns) {
@@ -519,6 +483,7 @@ static enum err read_descriptor(struct job_view *job, struct backlog *b, const s
     job->priority = (uint8_t)m->priority;
     job->arrived_ns = now_ns;
     read_deadline(job, b, m->deadline_unix_ms, now_ns);
+    read_age(job, b, r->queued_unix_ms, now_ns);
     /* By age; the sequence only tells apart what came in the same millisecond. */
     job->order = r->queued_unix_ms << 20 | (b->sequence++ & 0xfffff);
     bodies_free(job);
@@ -608,6 +573,11 @@ static void keep_packed(struct backlog *b, struct job_view *job, struct bytes pa
     }
 }
 
+void backlog_drop_record(struct backlog *b, struct job_view *job) {
+    b->packed_bytes -= job->packed.len;
+    packed_free(job);
+}
+
 static bool has_unsent(const struct job_view *job) {
     for (uint32_t i = 0; i < job->parts_count; i++) {
         if (job->parts[i].state == JOB_PLACED && !job->parts[i].sent) {
@@ -662,9 +632,9 @@ static enum err grow(struct backlog *b) {
     struct job_view **jobs = mem_grow(b->jobs, capacity * sizeof *jobs);
     REQUIRE(jobs, E_LIMIT, "no memory for %zu open jobs", capacity);
     b->jobs = jobs;
-    struct job_view **timers = mem_grow(b->timers, capacity * sizeof *timers);
+    struct job_view **timers = mem_grow(b->timers.jobs, capacity * sizeof *timers);
     REQUIRE(timers, E_LIMIT, "no memory for %zu open jobs", capacity);
-    b->timers = timers;
+    b->timers.jobs = timers;
     b->capacity = capacity;
     return OK;
 }
@@ -712,7 +682,7 @@ enum err backlog_put(struct job_view **out, struct backlog *b, struct job_name n
 
 void backlog_remove(struct backlog *b, struct job_view *job, bool proved, uint64_t now_ns) {
     unfile_all(b, job, proved, now_ns);
-    timer_clear(b, job);
+    timers_drop(&b->timers, job);
     backlog_clear_due(b, job);
     leave_counts(b, job);
     b->packed_bytes -= job->packed.len;
@@ -738,8 +708,8 @@ void backlog_set_cost(struct backlog *b, struct part_view *part, uint64_t cost_n
 /* --- The clock, the lanes --- */
 
 void backlog_advance(struct backlog *b, uint64_t now_ns) {
-    while (b->timers_count > 0 && b->timers[0]->timer_ns <= now_ns) {
-        struct job_view *job = b->timers[0];
+    while (b->timers.count > 0 && b->timers.jobs[0]->timer_ns <= now_ns) {
+        struct job_view *job = b->timers.jobs[0];
         for (uint32_t i = 0; i < job->parts_count; i++) {
             if (job->parts[i].state == JOB_QUEUED) {
                 unfile(b, &job->parts[i], false);

@@ -53,6 +53,7 @@ struct job_view {
     uint64_t generation, revision, epoch;
     uint64_t order;
     uint64_t deadline_ns; /* on clock_ns; 0: none */
+    uint64_t aged_ns;     /* when its record and bodies are about to age out */
     uint64_t urgent_ns;   /* from then on it presses; 0: never */
     uint64_t arrived_ns;  /* here, on clock_ns */
     uint32_t tenant_idx, key_idx;
@@ -72,6 +73,14 @@ struct job_view {
     struct job_view *due_next, *due_previous;
     bool is_due; /* in the list of those to be ended, sent or taken back */
 };
+
+struct timers {             /* a heap by timer_ns: the first is the next */
+    struct job_view **jobs; /* owned */
+    size_t count;
+};
+/* timers.c; the heap must have a place free for one that is not in it. */
+void timers_put(struct timers *t, struct job_view *job, uint64_t at_ns);
+void timers_drop(struct timers *t, struct job_view *job); /* nothing if it is not in it */
 
 struct tenant_view {
     char name[ID_BYTES_MAX + 1];
@@ -98,18 +107,20 @@ struct backlog {
     size_t lines_count, lines_capacity;
     struct backlog_line **line_chains; /* owned */
     struct schedule_line urgent;
-    struct job_view **timers; /* owned: a heap; as many places as jobs */
-    size_t timers_count;
+    struct timers timers; /* as many places as jobs */
     struct job_view *due; /* list */
     size_t packed_bytes;  /* of the records kept */
     uint64_t sequence;
     uint64_t waiting_count; /* partitions that are queued, backing off or not */
     uint64_t waiting_by_priority[SCHEDULE_PRIORITIES];
     struct record_limits limits;
+    uint64_t age_max_ns;         /* of a job, from when it was queued */
     struct lanes *lanes;         /* lent */
     struct estimates *estimates; /* lent */
 };
-FALLIBLE backlog_init(struct backlog *out, const struct record_limits *limits, struct lanes *lanes);
+/* age_max_ns 0: an hour less than records are kept. */
+FALLIBLE backlog_init(struct backlog *out, const struct record_limits *limits, uint64_t age_max_ns,
+                      struct lanes *lanes);
 void backlog_done(struct backlog *b);
 struct job_view *backlog_find(const struct backlog *b, struct job_name name);
 /* Puts an open record in, or brings the view up to date; its descriptor is only looked at for a new one or a new generation.
@@ -124,8 +135,10 @@ static inline struct job_name job_name_of(const struct job_view *job) {
     return (struct job_name){job->tenant, job->job};
 }
 static inline bool backlog_is_expired(const struct job_view *job, uint64_t now_ns) {
-    return job->deadline_ns && job->deadline_ns <= now_ns;
+    return (job->deadline_ns && job->deadline_ns <= now_ns) || job->aged_ns <= now_ns;
 }
+/* The kept bytes of its record are not the newest. */
+void backlog_drop_record(struct backlog *b, struct job_view *job);
 /* What it was chosen for, once it is placed. */
 void backlog_set_cost(struct backlog *b, struct part_view *part, uint64_t cost_ns, bool has_load);
 /* Something is to be done about it; cleared by whoever does it. */

@@ -253,7 +253,7 @@ static enum err start_leading(struct coordinator *c) {
     struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
     TRY(lanes_init(&c->lanes, &c->estimates));
-    TRY(backlog_init(&c->backlog, &c->config.limits, &c->lanes));
+    TRY(backlog_init(&c->backlog, &c->config.limits, c->config.job_age_max_ns, &c->lanes));
     TRY(mem_new(&c->lane_states, LANES_MAX, sizeof *c->lane_states));
     TRY(batch_open(&c->batch, c->links.control));
     TRY(queue_new(&c->events, EVENTS_MAX, sizeof(struct event)));

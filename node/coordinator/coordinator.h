@@ -27,13 +27,15 @@ struct coordinator_links {     /* lent */
 };
 
 struct coordinator_config {
-    const char *prefix;           /* NULL: "bellows" */
-    const char *name;             /* of this one, in the lease */
-    struct record_limits limits;  /* zeros: the defaults */
-    uint64_t silence_ns;          /* a lane not heard of for so long is dead; 0: 3.5 s */
-    uint64_t lease_ttl_ns;        /* 0: LEASE_TTL_NS */
-    uint64_t lane_ack_wait_ns;    /* 0: LANE_ACK_WAIT_NS */
-    uint32_t replicas;            /* of streams and buckets; 0: 1 */
+    const char *prefix;          /* NULL: "bellows" */
+    const char *name;            /* of this one, in the lease */
+    struct record_limits limits; /* zeros: the defaults */
+    uint64_t silence_ns;         /* a lane not heard of for so long is dead; 0: 3.5 s */
+    uint64_t lease_ttl_ns;       /* 0: LEASE_TTL_NS */
+    uint64_t lane_ack_wait_ns;   /* 0: LANE_ACK_WAIT_NS */
+    uint64_t
+        job_age_max_ns; /* a job that waited for so long expires; 0: before its record ages out */
+    uint32_t replicas;  /* of streams and buckets; 0: 1 */
     struct metric_block *metrics; /* lent: what it counts into; NULL: nobody looks */
 };
 

@@ -260,7 +260,10 @@ static enum err end_if_due(struct coordinator *c, struct job_view *job, uint64_t
     }
     if (backlog_is_expired(job, now_ns)) {
         return ending_stop(c, job_name_of(job), E_DEADLINE,
-                           "the deadline passed before the proof was stored", &state);
+                           job->aged_ns <= now_ns
+                               ? "the job was not proved for as long as jobs are kept"
+                               : "the deadline passed before the proof was stored",
+                           &state);
     }
     return OK;
 }

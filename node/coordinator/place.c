@@ -112,19 +112,38 @@ static void ask_record(struct round *r, struct round_job *job) {
     }
 }
 
-static void take_record(const struct round *r, struct round_job *job) {
+/* The watch may be behind, or the record gone: aged out, or lost with the server's storage. Then the view follows here, or no round would
+ * ever get rid of it. */
+static void follow_record(struct round *r, struct round_job *job, bool found) {
+    struct coordinator *c = r->c;
+    struct job_view *view = job->view;
+    const struct record *record = &job->slot.record;
+    bool older = found && job->slot.revision < view->revision;
+    if (!found || (!older && !job_state_is_open(record->state))) {
+        if (!found) {
+            log_error("record.gone", "job=%s tenant=%s", view->job, view->tenant);
+        }
+        job->view = NULL;
+        ending_forget(c, view, found && record->state == JOB_DONE);
+    } else if (job->slot.revision > view->revision &&
+               backlog_put(&job->view, &c->backlog, job_name_of(view), record, (struct bytes){0},
+                           job->slot.revision, clock_ns()) != OK) {
+        job->view = NULL;
+    } else if (older) {
+        job->view = NULL;
+    }
+}
+
+static void take_record(struct round *r, struct round_job *job) {
     const struct batch_answer *a = batch_answer(r->c->batch, job->request);
-    if (a->fault.code != OK || !a->found ||
-        record_unpack(&job->slot.record, a->message.data) != OK) {
+    if (a->fault.code != OK ||
+        (a->found && record_unpack(&job->slot.record, a->message.data) != OK)) {
         job->view = NULL;
         return;
     }
-    job->slot.revision = a->message.sequence;
-    job->slot.loaded = true;
-    if (job->slot.record.generation != job->view->generation ||
-        job->slot.record.parts_count != job->view->parts_count) {
-        job->view = NULL; /* the watch will tell what happened to it */
-    }
+    job->slot.revision = a->found ? a->message.sequence : 0;
+    job->slot.loaded = a->found;
+    follow_record(r, job, a->found);
 }
 
 static void read_records(struct round *r) {
@@ -147,7 +166,7 @@ static void change_records(struct round *r) {
     for (size_t i = 0; i < r->parts_count; i++) {
         struct round_part *part = &r->parts[i];
         struct round_job *job = &r->jobs[part->job_idx];
-        if (job->view) {
+        if (job->view && part->idx < job->view->parts_count) {
             const struct part_view *known = &job->view->parts[part->idx];
             struct record *record = &job->slot.record;
             part->moved = record->parts[part->idx].epoch == known->epoch &&
@@ -177,15 +196,16 @@ static void ask_write(struct round *r, struct round_job *job) {
     }
 }
 
-/* A job whose write was lost to somebody else, or whose fate is unknown, drops out: the watch tells. */
+/* A job whose write was lost to somebody else, or whose fate is unknown, drops out of the round. */
 static void take_write(struct round *r, struct round_job *job) {
     const struct batch_answer *a = batch_answer(r->c->batch, job->request);
+    struct job_view *view = job->view;
     if (a->fault.code != OK || a->ack.outcome == PUBLISH_CONFLICT) {
+        backlog_drop_record(&r->c->backlog, view); /* so that it is read the next time */
         job->view = NULL;
         return;
     }
     job->slot.revision = a->ack.sequence;
-    struct job_view *view = job->view;
     if (backlog_put(&job->view, &r->c->backlog, job_name_of(view), &job->slot.record,
                     bytes_of(job->packed.ptr, job->packed.len), job->slot.revision,
                     clock_ns()) != OK) {
@@ -445,7 +465,7 @@ static void keep_unmoved(struct round *r) {
     for (size_t i = 0; i < r->parts_count; i++) {
         struct round_part *part = &r->parts[i];
         const struct round_job *job = &r->jobs[part->job_idx];
-        if (job->view) {
+        if (job->view && part->idx < job->view->parts_count) {
             const struct record_part *at = &job->slot.record.parts[part->idx];
             part->moved = at->state == JOB_PLACED && at->epoch == job->view->parts[part->idx].epoch;
         }

@@ -44,8 +44,9 @@ static bool take_back(struct coordinator *c, struct part_view *part, bool died, 
     }
     if (answer == RECORD_MOVED) {
         atomic_fetch_add(&c->taken_back, 1);
-        log_warn("job.taken_back", "job=%s tenant=%s part=%u node=%s gpu=%u died=%d why=\"%s\"",
-                 job->job, job->tenant, taking.idx, part->lane.node, part->lane.gpu, died, why);
+        log_line(died ? LOG_WARN : LOG_INFO, "job.taken_back",
+                 "job=%s tenant=%s part=%u node=%s gpu=%u died=%d why=\"%s\"", job->job,
+                 job->tenant, taking.idx, part->lane.node, part->lane.gpu, died, why);
     }
     part->loss = PART_NOT_LOST;
     c->placing_due = true;

@@ -63,7 +63,7 @@ struct scene {
 static void scene_open(struct scene *s) {
     CHECK_OK(estimates_init(&s->estimates));
     CHECK_OK(lanes_init(&s->lanes, &s->estimates));
-    CHECK_OK(backlog_init(&s->b, &record_limits_default, &s->lanes));
+    CHECK_OK(backlog_init(&s->b, &record_limits_default, UINT64_C(1) << 62, &s->lanes));
 }
 
 static void scene_close(struct scene *s) {
@@ -214,14 +214,14 @@ static void check_places(const struct scene *s, uint64_t now_ns) {
             held += is_held;
             waiting += part->state == JOB_QUEUED;
         }
-        CHECK(job->timer_at == SIZE_MAX || s->b.timers[job->timer_at] == job);
+        CHECK(job->timer_at == SIZE_MAX || s->b.timers.jobs[job->timer_at] == job);
     }
     for (size_t i = 0; i < s->b.lines_count; i++) {
         CHECK(s->b.lines[i]->count > 0);
         in_lines += s->b.lines[i]->count;
     }
-    for (size_t i = 1; i < s->b.timers_count; i++) {
-        CHECK(s->b.timers[(i - 1) / 2]->timer_ns <= s->b.timers[i]->timer_ns);
+    for (size_t i = 1; i < s->b.timers.count; i++) {
+        CHECK(s->b.timers.jobs[(i - 1) / 2]->timer_ns <= s->b.timers.jobs[i]->timer_ns);
     }
     CHECK_EQ(waiting, s->b.waiting_count);
     CHECK(in_lines <= waiting);

@@ -1,0 +1,332 @@
+/* Jobs under a whole coordinator: the broker is the twin, the lanes are played here, message by message. */
+#include "node/coordinator/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/transport/loopback.h"
+#include "proto/fleet.pb-c.h"
+#include "proto/unpack.h"
+#include "tests/unit/daemon/submitter.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MUL    "bn128/mul"
+enum { LANES = 2 };
+
+struct scene {
+    struct loopback *broker;
+    struct submitter user;
+    struct coordinator_links links;
+    struct coordinator *coordinator;
+    struct puller *pullers[LANES];
+};
+
+static bool is_ready(void *ctx) {
+    return coordinator_is_ready(ctx);
+}
+
+static void start_coordinator(struct scene *s, const struct coordinator_config *more) {
+    struct coordinator_config config = more ? *more : (struct coordinator_config){0};
+    config.name = "test";
+    config.silence_ns = 60 * SECOND; /* lanes beat when the test says so */
+    config.lease_ttl_ns = 2 * SECOND;
+    CHECK_OK(loopback_connect(&s->links.control, s->broker, NULL));
+    CHECK_OK(loopback_connect(&s->links.feed, s->broker, NULL));
+    CHECK_OK(loopback_connect(&s->links.lease, s->broker, NULL));
+    CHECK_OK(coordinator_open(&s->coordinator, &config, &s->links));
+    wait_until(is_ready, s->coordinator, "the coordinator is ready");
+}
+
+static void stop_coordinator(struct scene *s) {
+    coordinator_close(&s->coordinator);
+    transport_close(&s->links.lease);
+    transport_close(&s->links.feed);
+    transport_close(&s->links.control);
+}
+
+static void scene_open(struct scene *s, const struct coordinator_config *more) {
+    *s = (struct scene){0};
+    CHECK_OK(subject_space_init(&s->user.space, NULL));
+    CHECK_OK(loopback_open(&s->broker));
+    CHECK_OK(loopback_connect(&s->user.link, s->broker, NULL));
+    start_coordinator(s, more);
+}
+
+static void scene_close(struct scene *s) {
+    for (int i = 0; i < LANES; i++) {
+        if (s->pullers[i]) {
+            puller_close(&s->pullers[i]);
+        }
+    }
+    stop_coordinator(s);
+    transport_close(&s->user.link);
+    loopback_close(&s->broker);
+}
+
+/* --- A lane --- */
+
+static void beat(struct scene *s, uint32_t gpu, Bellows__V1__LaneState state) {
+    Bellows__V1__Heartbeat m = BELLOWS__V1__HEARTBEAT__INIT;
+    struct bytes_mut packed;
+    char session[] = "session";
+    m.version = WIRE_VERSION;
+    m.node = (char *)(uintptr_t) "w";
+    m.gpu = gpu;
+    m.session = session;
+    m.state = state;
+    m.depth = 1;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "heartbeat"));
+    struct subject to = subject_heartbeat(&s->user.space, (struct lane_name){"w", gpu});
+    CHECK_OK(transport_send(s->user.link, to.text, bytes_of(packed.ptr, packed.len)));
+    mem_free(packed.ptr);
+}
+
+static void start_lane(struct scene *s, uint32_t gpu) {
+    struct lane_name name = {"w", gpu};
+    struct subject stream = stream_name(&s->user.space, "LANES"), consumer = consumer_of_lane(name);
+    CHECK_OK(fleet_ensure_lane(s->user.link, &s->user.space, name, 32, NULL));
+    CHECK_OK(puller_open(&s->pullers[gpu], s->user.link, stream.text, consumer.text));
+    beat(s, gpu, BELLOWS__V1__LANE_STATE__LANE_READY);
+}
+
+struct work { /* one assignment in a lane's hands */
+    char job[ID_BYTES_MAX + 1];
+    uint64_t generation, epoch;
+    uint32_t idx;
+};
+
+static bool next_work(struct work *out, struct scene *s, uint32_t gpu, uint64_t wait_ns) {
+    struct message m = {0};
+    if (puller_next(&m, s->pullers[gpu], wait_ns) != OK) {
+        return false;
+    }
+    AUTO(message_free) Bellows__V1__Assignment *a = NULL;
+    AUTO(message_free) job_message *job = NULL;
+    CHECK_OK(message_unpack(&a, &bellows__v1__assignment__descriptor, m.data, MESSAGE_BYTES_MAX,
+                            "assignment"));
+    CHECK_OK(job_unpack(&job, bytes_of(a->job.data, a->job.len), NULL, UINT64_MAX));
+    *out = (struct work){.generation = a->generation, .epoch = a->epoch, .idx = a->partition_index};
+    snprintf(out->job, sizeof out->job, "%s", job->job_id);
+    CHECK_OK(transport_ack(s->user.link, m.reply, ACK_DONE, 0));
+    message_done(&m);
+    return true;
+}
+
+static enum record_answer change_start(struct record *r, void *ctx) {
+    const struct work *w = ctx;
+    return record_start(r, w->idx, w->epoch, 1);
+}
+
+static enum record_answer change_done(struct record *r, void *ctx) {
+    const struct work *w = ctx;
+    enum record_answer answer = record_part_done(r, w->idx, 1);
+    return r->parts_count == 1 ? record_end(r, JOB_DONE, "", 1) : answer;
+}
+
+static enum record_answer move(struct scene *s, struct work *w, record_change *change) {
+    struct job_place at = {s->user.link, &s->user.space, {"acme", w->job}};
+    AUTO(record_slot_done) struct record_slot slot = {0};
+    enum record_answer answer;
+    CHECK_OK(record_apply(&answer, &slot, &at, w->generation, change, w));
+    return answer;
+}
+
+static void submit(struct scene *s, const char *job_id, uint64_t generation, uint32_t parts_count) {
+    submit_job(&s->user, &(struct job_order){.case_name = MUL,
+                                             .job_id = job_id,
+                                             .generation = generation,
+                                             .parts_count = parts_count});
+}
+
+static void wait_for(struct scene *s, const char *job_id, enum job_state state) {
+    AUTO(record_slot_done) struct record_slot slot = job_record(&s->user, job_id, state);
+}
+
+/* --- Cancelling --- */
+
+/* Cancels, looks that the result is there within two seconds, and sends the job again. */
+static void cancel_and_resubmit(struct scene *s, const char *job_id, uint32_t parts_count) {
+    uint64_t start_ns = clock_ns();
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&s->user, job_id));
+    AUTO(message_free) result_message *r = job_result(&s->user, job_id, 1);
+    CHECK_MSG(clock_ns() - start_ns < 2 * SECOND, "%s took %.1f s", job_id,
+              (double)(clock_ns() - start_ns) / 1e9);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&s->user, job_id)); /* again: the same answer */
+    submit(s, job_id, 2, parts_count);
+    wait_for(s, job_id, s->pullers[0] ? JOB_PLACED : JOB_QUEUED);
+}
+
+static void claim_cancel_in_every_state(void) {
+    struct scene s;
+    struct work w, again;
+    scene_open(&s, NULL);
+    submit(&s, "queued", 1, 1);
+    wait_for(&s, "queued", JOB_QUEUED);
+    cancel_and_resubmit(&s, "queued", 1);
+    start_lane(&s, 0);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_STR("queued", w.job);
+    CHECK_EQ(2, w.generation);
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+
+    submit(&s, "placed", 1, 1);
+    wait_for(&s, "placed", JOB_PLACED);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    cancel_and_resubmit(&s, "placed", 1);
+    CHECK_EQ(RECORD_STALE, move(&s, &w, change_start)); /* the lane learns it when it starts */
+    CHECK(next_work(&again, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &again, change_start));
+    CHECK_EQ(RECORD_MOVED, move(&s, &again, change_done));
+
+    submit(&s, "running", 1, 1);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    cancel_and_resubmit(&s, "running", 1);
+    CHECK_EQ(RECORD_STALE, move(&s, &w, change_done)); /* a late finisher moves nothing */
+    CHECK(next_work(&again, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &again, change_start));
+    CHECK_EQ(RECORD_MOVED, move(&s, &again, change_done));
+
+    submit(&s, "half", 1, 2); /* one partition done, one running */
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    cancel_and_resubmit(&s, "half", 2);
+    scene_close(&s);
+}
+
+/* --- What does not last --- */
+
+static bool nothing_open(void *ctx) {
+    const struct scene *s = ctx;
+    return coordinator_counts_of(s->coordinator).jobs_open == 0;
+}
+
+static void claim_gone_records_are_forgotten(void) {
+    struct scene s;
+    scene_open(&s, NULL);
+    for (int i = 0; i < 20; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(&s, job_id, 1, 1);
+        wait_for(&s, job_id, JOB_QUEUED);
+    }
+    struct subject bucket = kv_bucket_name(&s.user.space, "jobs");
+    char stream[SUBJECT_BYTES_MAX + 8];
+    snprintf(stream, sizeof stream, "KV_%s", bucket.text);
+    CHECK_OK(stream_purge(NULL, s.user.link, stream, NULL)); /* as if they had aged out */
+    start_lane(&s, 0);
+    wait_until(nothing_open, &s, "what has no record is forgotten");
+    struct work w;
+    CHECK(!next_work(&w, &s, 0, SECOND / 5));
+    scene_close(&s);
+}
+
+static void claim_old_jobs_expire(void) {
+    struct scene s;
+    scene_open(&s, &(struct coordinator_config){.job_age_max_ns = 2 * SECOND});
+    submit(&s, "old", 1, 1);
+    uint64_t start_ns = clock_ns();
+    AUTO(message_free) result_message *r = job_result(&s.user, "old", 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_EXPIRED, r->status);
+    CHECK_HAS(r->error->detail, "as long as jobs are kept");
+    CHECK(clock_ns() - start_ns > SECOND);
+    wait_until(nothing_open, &s, "it is forgotten");
+    scene_close(&s);
+}
+
+/* A record that says "placed" and an assignment that was never sent: the leader died in between. */
+static void claim_unsent_assignments_are_sent(void) {
+    struct scene s;
+    struct work w;
+    scene_open(&s, NULL);
+    submit(&s, "j", 1, 1);
+    wait_for(&s, "j", JOB_QUEUED);
+    stop_coordinator(&s);
+    struct job_place at = {s.user.link, &s.user.space, {"acme", "j"}};
+    AUTO(record_slot_done) struct record_slot slot = job_record(&s.user, "j", JOB_QUEUED);
+    bool won;
+    CHECK_EQ(RECORD_MOVED, record_place(&slot.record, 0, &(struct lane_ref){"w", 0}, 1));
+    CHECK_OK(record_replace(&won, &slot, &at));
+    CHECK(won);
+    start_coordinator(&s, NULL);
+    start_lane(&s, 0);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(slot.record.parts[0].epoch, w.epoch);
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    scene_close(&s);
+}
+
+/* --- Moving --- */
+
+static void claim_idle_lane_gets_what_waits_elsewhere(void) {
+    struct scene s;
+    struct work w, moved;
+    scene_open(&s, NULL);
+    start_lane(&s, 0);
+    for (int i = 0; i < 4; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(&s, job_id, 1, 1);
+        wait_for(&s, job_id, JOB_PLACED);
+    }
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    start_lane(&s, 1); /* comes with empty hands */
+    CHECK(next_work(&moved, &s, 1, 5 * SECOND));
+    CHECK_STR("j3", moved.job); /* the one that would have ended last */
+    CHECK_EQ(RECORD_MOVED, move(&s, &moved, change_start));
+    struct work old = {.job = "j3", .generation = 1};
+    while (next_work(&w, &s, 0,
+                     SECOND / 5)) { /* the old lane learns that it is not its own any more */
+        old = strcmp(w.job, "j3") ? old : w;
+    }
+    CHECK_EQ(RECORD_STALE, move(&s, &old, change_start));
+    scene_close(&s);
+}
+
+static void claim_drained_lane_gives_back_what_it_has_not_started(void) {
+    struct scene s;
+    struct work w, moved;
+    scene_open(&s, NULL);
+    start_lane(&s, 0);
+    submit(&s, "runs", 1, 1);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    submit(&s, "waits", 1, 1);
+    wait_for(&s, "waits", JOB_PLACED);
+    beat(&s, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    wait_for(&s, "waits", JOB_QUEUED);
+    start_lane(&s, 1);
+    CHECK(next_work(&moved, &s, 1, 5 * SECOND));
+    CHECK_STR("waits", moved.job);
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done)); /* what ran was left to end */
+    beat(&s, 0, BELLOWS__V1__LANE_STATE__LANE_READY);  /* resumed */
+    submit(&s, "more", 1, 1);
+    do { /* the assignment that was taken back still lies there, under a stale epoch */
+        CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    } while (!strcmp(w.job, "waits"));
+    CHECK_STR("more", w.job);
+    scene_close(&s);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a job is cancelled within 2 s in every state, and may be sent again",
+         claim_cancel_in_every_state},
+        {"jobs whose records are gone are forgotten", claim_gone_records_are_forgotten},
+        {"a job that is about to age out expires, with a result", claim_old_jobs_expire},
+        {"an assignment that was recorded and not sent is sent by the next leader",
+         claim_unsent_assignments_are_sent},
+        {"an idle lane gets what waits elsewhere", claim_idle_lane_gets_what_waits_elsewhere},
+        {"a drained lane gives back what it has not started, and works again when resumed",
+         claim_drained_lane_gives_back_what_it_has_not_started},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
