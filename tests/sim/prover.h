@@ -1,0 +1,41 @@
+/* A simulated prover behind the operations interface: it takes the time of a model, fails by chance, and answers sums that were computed
+ * once, so that every proof of the simulation verifies. In the simulation's program only: no production binary holds it.
+ *
+ * Owner    the caller; a model is shared by all provers and outlives them.
+ * Threads  as any backend: one drives it. Counters any.
+ * Errors   E_DEVICE by the model's chance; E_CANCELLED; those of key and witness.
+ */
+#pragma once
+#include "node/base/rng.h"
+#include "node/groth16/backend.h"
+
+#include <stdatomic.h>
+
+enum { SIM_KEYS = 4 };
+
+/* A chance is in parts of a million, per job. */
+struct sim_model {
+    uint64_t mean_ns; /* of a job: log-normal */
+    double sigma;     /* of its logarithm; 0: always the mean */
+    uint64_t load_ns; /* of a key */
+    unsigned device_ppm, stuck_ppm, wrong_ppm;
+    struct sha256 digests[SIM_KEYS]; /* of the keys known */
+    struct sums sums[SIM_KEYS];
+};
+/* Computes the answers: a case of the corpus for each key. */
+FALLIBLE sim_model_learn(struct sim_model *m, unsigned idx, const char *key_path,
+                         const char *witness_path);
+
+struct sim_counts {                /* of all provers together */
+    _Atomic uint64_t begun, ended; /* jobs; ended: also those that failed */
+    _Atomic uint64_t busy;         /* provers at work now, key loads included */
+    _Atomic uint64_t work_ns;      /* drawn for jobs that were proved */
+    _Atomic uint64_t longest_ns;
+    uint64_t *drawn_ns; /* lent; of each job in the order of their begins, drawn_max places */
+    uint64_t drawn_max;
+    _Atomic uint64_t loads, device_errors, stuck, wrong;
+    atomic_bool hurry; /* the end: nobody sleeps any longer, nobody is stuck */
+};
+
+FALLIBLE sim_prover_open(struct backend **out, const struct sim_model *m, struct sim_counts *counts,
+                         uint64_t seed);

@@ -1,0 +1,466 @@
+/* A large fleet in real time on one machine: a real nats-server, a real coordinator process, and one process with all lanes (hall.h) and
+ * submitters (load.h).
+ *
+ *   sim [--lanes N] [--jobs M] [--seed S] [--mean-ms T] [--sigma G] [--load F] [--limit-seconds L] [--device-ppm P] …
+ *
+ * First a fifth of the lanes' capacity for a while: how long from submit to lane when lanes are idle. Then M jobs at F times the
+ * capacity (0: as fast as they can be sent), until every one has its result: how much of the lanes' time is lost while jobs wait.
+ *
+ * The makespan is compared with two bounds: all the work divided by the lanes, which no schedule beats; and one common line from
+ * which each lane takes its next job with no delay, the best that can be done without knowing how long jobs take. The line's
+ * own distance from the first bound is the tail of the log-normal times, not the coordinator's doing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/clock.h"
+#include "node/base/log.h"
+#include "node/base/mem.h"
+#include "node/transport/fleet.h"
+#include "proto/fleet.pb-c.h"
+#include "tests/sim/hall.h"
+#include "tests/sim/load.h"
+
+#define SECOND UINT64_C(1000000000)
+enum { LATENCY_JOBS = 200, LANES_PER_NODE = 8 };
+static const uint64_t LOOK_NS = SECOND / 50, COUNT_NS = SECOND / 10;
+static const double LATENCY_LOAD = 0.2;
+
+static struct {
+    double lanes, jobs, seed, mean_ms, sigma, load, limit_s, load_ms, device_ppm, stuck_ppm,
+        wrong_ppm;
+} asked = {.lanes = 50,
+           .jobs = 1500,
+           .seed = 1,
+           .mean_ms = 1000,
+           .sigma = 0.5,
+           .load = 1.5,
+           .limit_s = 720,
+           .load_ms = 300};
+
+static const struct {
+    const char *name;
+    double *value;
+    double least, most;
+} arguments[] = {
+    {"--lanes", &asked.lanes, 1, 4000},
+    {"--jobs", &asked.jobs, 1, 1000000},
+    {"--seed", &asked.seed, 0, 4294967295.0},
+    {"--mean-ms", &asked.mean_ms, 1, 3600000},
+    {"--sigma", &asked.sigma, 0, 2},
+    {"--load", &asked.load, 0, 100},
+    {"--limit-seconds", &asked.limit_s, 10, 86400},
+    {"--key-load-ms", &asked.load_ms, 0, 600000},
+    {"--device-ppm", &asked.device_ppm, 0, 1000000},
+    {"--stuck-ppm", &asked.stuck_ppm, 0, 1000000},
+    {"--wrong-ppm", &asked.wrong_ppm, 0, 1000000},
+};
+
+struct usage { /* of a process */
+    double cpu_s, rss_mib;
+};
+
+struct sim {
+    struct host host;
+    struct sim_model model;
+    struct sim_counts counts;
+    struct hall *hall;
+    struct load *load;
+    struct transport *ear;      /* hears the assignments */
+    struct subscription *lanes; /* of it */
+    uint64_t jobs_count, all_count;
+    uint64_t *sent_ns;             /* owned; by number, of all_count; latency jobs first */
+    _Atomic uint64_t *placed_ns;   /* owned; the first time */
+    _Atomic uint64_t placed_count; /* assignments, repeats included */
+    _Atomic uint64_t tenants_placed[SIM_TENANTS];
+};
+
+/* What a run has come to. */
+struct outcome {
+    double latency_p50_ms, latency_p99_ms;
+    double makespan_s, work_bound_s, line_bound_s;
+    double placed_per_s, placed_peak_per_s;
+    double idle_share, fairness, fairness_s;
+    struct usage coordinator, server, own;
+    uint64_t results, replaced, done_records, restarts, backlog_most;
+};
+
+/* --- Looking --- */
+
+static struct usage usage_of(pid_t pid) {
+    char path[64], line[1024];
+    unsigned long user = 0, kernel = 0;
+    struct usage u = {0};
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(line, sizeof line, file)) {
+        const char *end = strrchr(line, ')');
+        if (end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                          &kernel) == 2) {
+            u.cpu_s = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        if (!strncmp(line, "VmHWM:", 6)) {
+            u.rss_mib = strtod(line + 6, NULL) / 1024;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    return u;
+}
+
+static void on_assignment(void *ctx, struct message *m) {
+    struct sim *s = ctx;
+    AUTO(message_free) Bellows__V1__Assignment *a = NULL;
+    AUTO(message_free) job_message *job = NULL;
+    uint64_t number, none = 0;
+    if (message_unpack(&a, &bellows__v1__assignment__descriptor, m->data, MESSAGE_BYTES_MAX,
+                       "assignment") != OK ||
+        job_unpack(&job, bytes_of(a->job.data, a->job.len), NULL, UINT64_MAX) != OK ||
+        !load_number_of(&number, job->job_id) || number >= s->all_count) {
+        return;
+    }
+    atomic_fetch_add(&s->placed_count, 1);
+    if (atomic_compare_exchange_strong(&s->placed_ns[number], &none, clock_ns())) {
+        atomic_fetch_add(&s->tenants_placed[load_tenant_of(number)], 1);
+    }
+}
+
+static uint64_t results_count(struct sim *s) {
+    struct stream_info info;
+    struct subject name = stream_name(&s->host.user.space, "DONE");
+    return stream_info(&info, s->host.user.link, name.text) == OK ? info.messages_count : 0;
+}
+
+/* --- Setting up --- */
+
+static void start(struct sim *s) {
+    char cache[400], tail[128], witness[128];
+    struct ran ran;
+    host_start(&s->host);
+    snprintf(cache, sizeof cache, "%s/remembered", s->host.dir);
+    setenv("BELLOWS_CACHE", cache, 1);
+    s->model = (struct sim_model){.mean_ns = (uint64_t)(asked.mean_ms * 1e6),
+                                  .sigma = asked.sigma,
+                                  .load_ns = (uint64_t)(asked.load_ms * 1e6),
+                                  .device_ppm = (unsigned)asked.device_ppm,
+                                  .stuck_ppm = (unsigned)asked.stuck_ppm,
+                                  .wrong_ppm = (unsigned)asked.wrong_ppm};
+    for (unsigned i = 0; i < SIM_KEYS; i++) {
+        snprintf(tail, sizeof tail, "%s/circuit.zkey", sim_cases[i]);
+        snprintf(witness, sizeof witness, "%s/witness.wtns", sim_cases[i]);
+        CHECK_OK(sim_model_learn(&s->model, i, check_vectors(tail), check_vectors(witness)));
+        host_run(&ran, &s->host, "key push @%s --allow-insecure-keys", tail);
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    }
+    struct hall_options options = {.url = s->host.server.url,
+                                   .dir = s->host.dir,
+                                   .lanes_count = (unsigned)asked.lanes,
+                                   .lanes_per_node = LANES_PER_NODE,
+                                   .model = &s->model,
+                                   .counts = &s->counts,
+                                   .seed = (uint64_t)asked.seed};
+    uint64_t start_ns = clock_ns();
+    CHECK_OK(hall_open(&s->hall, &options));
+    host_wait_for_lanes(&s->host, (unsigned)asked.lanes);
+    printf("lanes    %u on %u nodes, ready after %.1f s\n", options.lanes_count,
+           (options.lanes_count + LANES_PER_NODE - 1) / LANES_PER_NODE,
+           (double)(clock_ns() - start_ns) / 1e9);
+    struct transport_options ear = {.url = s->host.server.url};
+    struct subscribe_options hear = {
+        .handler = on_assignment, .handler_ctx = s, .pending_max = 1 << 20};
+    struct subject filter = filter_lanes(&s->host.user.space);
+    CHECK_OK(transport_open(&s->ear, &ear));
+    CHECK_OK(transport_subscribe(&s->lanes, s->ear, filter.text, &hear));
+    CHECK_OK(load_open(&s->load, s->host.server.url, s->sent_ns));
+}
+
+static double capacity(void) {
+    return asked.lanes / (asked.mean_ms / 1e3);
+}
+
+static void wait_for_results(struct sim *s, uint64_t count, uint64_t limit_ns) {
+    uint64_t start_ns = clock_ns();
+    while (results_count(s) < count) {
+        hall_step(s->hall);
+        CHECK_MSG(clock_ns() - start_ns < limit_ns,
+                  "%" PRIu64 " of %" PRIu64 " results after %.0f s", results_count(s), count,
+                  (double)limit_ns / 1e9);
+        clock_sleep_ns(COUNT_NS);
+    }
+}
+
+/* --- Idle lanes --- */
+
+static int compare_ns(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void measure_latency(struct sim *s, struct outcome *out) {
+    uint64_t ns[LATENCY_JOBS];
+    struct load_plan plan = {0, LATENCY_JOBS, LATENCY_LOAD * capacity()};
+    CHECK_OK(load_start(s->load, &plan));
+    CHECK_OK(load_stop(s->load));
+    wait_for_results(s, LATENCY_JOBS, 120 * SECOND);
+    for (int i = 0; i < LATENCY_JOBS; i++) {
+        uint64_t placed_ns = atomic_load(&s->placed_ns[i]);
+        CHECK_MSG(placed_ns > s->sent_ns[i], "job %d was never seen on its way to a lane", i);
+        ns[i] = placed_ns - s->sent_ns[i];
+    }
+    qsort(ns, LATENCY_JOBS, sizeof *ns, compare_ns);
+    out->latency_p50_ms = (double)ns[LATENCY_JOBS / 2] / 1e6;
+    out->latency_p99_ms = (double)ns[LATENCY_JOBS * 99 / 100] / 1e6;
+}
+
+/* --- Busy lanes --- */
+
+struct watch { /* sums over the looks */
+    uint64_t idle_ns, look_ns, second_ns, placed_second, fair_ns;
+    uint64_t before[SIM_TENANTS],
+        fair[SIM_TENANTS]; /* placed: at the last look, while all waited */
+};
+
+/* Of the first `sent` numbers. */
+static uint64_t tenant_sent(unsigned tenant, uint64_t sent) {
+    return (tenant == 0 ? LOAD_LOUD : 1) * sent / LOAD_TURN;
+}
+
+static void look(struct sim *s, struct watch *w, struct outcome *out, uint64_t passed_ns) {
+    uint64_t sent = load_sent_count(s->load), busy = atomic_load(&s->counts.busy);
+    uint64_t ended = atomic_load(&s->counts.ended);
+    uint64_t open = sent > ended ? sent - ended : 0, waiting = open > busy ? open - busy : 0;
+    uint64_t lanes = (uint64_t)asked.lanes, idle = lanes > busy ? lanes - busy : 0;
+    bool all_wait = true;
+    w->idle_ns += (idle < waiting ? idle : waiting) * passed_ns;
+    w->look_ns += passed_ns;
+    out->backlog_most = waiting > out->backlog_most ? waiting : out->backlog_most;
+    for (unsigned t = 0; t < SIM_TENANTS; t++) {
+        uint64_t placed = atomic_load(&s->tenants_placed[t]);
+        all_wait &= placed + 4 < tenant_sent(t, sent);
+    }
+    for (unsigned t = 0; t < SIM_TENANTS; t++) {
+        uint64_t placed = atomic_load(&s->tenants_placed[t]);
+        w->fair[t] += all_wait ? placed - w->before[t] : 0;
+        w->before[t] = placed;
+    }
+    w->fair_ns += all_wait ? passed_ns : 0;
+    if ((w->second_ns += passed_ns) >= SECOND) {
+        uint64_t placed = atomic_load(&s->placed_count);
+        double rate = (double)(placed - w->placed_second) * 1e9 / (double)w->second_ns;
+        out->placed_peak_per_s = rate > out->placed_peak_per_s ? rate : out->placed_peak_per_s;
+        w->placed_second = placed;
+        w->second_ns = 0;
+    }
+}
+
+/* Jain: (Σx)² / (n Σx²); 1 when all got the same. */
+static double fairness(const uint64_t *x) {
+    double sum = 0, squares = 0;
+    for (unsigned t = 0; t < SIM_TENANTS; t++) {
+        sum += (double)x[t];
+        squares += (double)x[t] * (double)x[t];
+    }
+    return squares > 0 ? sum * sum / (SIM_TENANTS * squares) : 1;
+}
+
+/* Each lane takes the next job of the line when it is free; jobs in the order in which they began. */
+static double one_line_s(const struct sim *s, uint64_t first, uint64_t count) {
+    unsigned lanes = (unsigned)asked.lanes;
+    uint64_t *free_ns = mem_zero_alloc(lanes, sizeof *free_ns), last_ns = 0;
+    CHECK(free_ns);
+    for (uint64_t i = first; i < first + count && i < s->counts.drawn_max; i++) {
+        unsigned best = 0;
+        for (unsigned k = 1; k < lanes; k++) {
+            best = free_ns[k] < free_ns[best] ? k : best;
+        }
+        free_ns[best] += s->counts.drawn_ns[i];
+        last_ns = free_ns[best] > last_ns ? free_ns[best] : last_ns;
+    }
+    mem_free(free_ns);
+    return (double)last_ns / 1e9;
+}
+
+static void measure_load(struct sim *s, struct outcome *out) {
+    struct load_plan plan = {LATENCY_JOBS, s->jobs_count, asked.load * capacity()};
+    struct watch w = {.placed_second = atomic_load(&s->placed_count)};
+    uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
+    struct usage coordinator = usage_of(s->host.coordinator.pid);
+    struct usage server = usage_of(s->host.server.pid), own = usage_of(getpid());
+    uint64_t start_ns = clock_ns(), last_ns = start_ns, counted_ns = start_ns;
+    uint64_t placed = w.placed_second;
+    CHECK_OK(load_start(s->load, &plan));
+    for (;;) {
+        clock_sleep_ns(LOOK_NS);
+        uint64_t now_ns = clock_ns();
+        look(s, &w, out, now_ns - last_ns);
+        last_ns = now_ns;
+        if (now_ns - counted_ns < COUNT_NS) {
+            continue;
+        }
+        counted_ns = now_ns;
+        out->results = results_count(s);
+        out->restarts = hall_step(s->hall);
+        if (out->results >= s->all_count) {
+            break;
+        }
+        CHECK_MSG((double)(now_ns - start_ns) / 1e9 < asked.limit_s,
+                  "%" PRIu64 " of %" PRIu64 " results after %.0f s; %" PRIu64 " sent, %" PRIu64
+                  " placed, %" PRIu64 " proved",
+                  out->results, s->all_count, asked.limit_s, load_sent_count(s->load),
+                  atomic_load(&s->placed_count), atomic_load(&s->counts.ended));
+    }
+    CHECK_OK(load_stop(s->load));
+    out->makespan_s = (double)(counted_ns - start_ns) / 1e9;
+    out->placed_per_s = (double)(atomic_load(&s->placed_count) - placed) / out->makespan_s;
+    out->idle_share = (double)w.idle_ns / ((double)w.look_ns * asked.lanes);
+    out->fairness = fairness(w.fair);
+    out->fairness_s = (double)w.fair_ns / 1e9;
+    double bound_s = (double)(atomic_load(&s->counts.work_ns) - work_ns) / 1e9 / asked.lanes;
+    double longest_s = (double)atomic_load(&s->counts.longest_ns) / 1e9;
+    out->work_bound_s = bound_s > longest_s ? bound_s : longest_s;
+    out->line_bound_s = one_line_s(s, begun, atomic_load(&s->counts.begun) - begun);
+    out->coordinator = usage_of(s->host.coordinator.pid);
+    out->server = usage_of(s->host.server.pid);
+    out->own = usage_of(getpid());
+    out->coordinator.cpu_s -= coordinator.cpu_s;
+    out->server.cpu_s -= server.cpu_s;
+    out->own.cpu_s -= own.cpu_s;
+}
+
+/* --- Afterwards --- */
+
+static enum err count_done(void *ctx, const struct kv_entry *entry) {
+    uint64_t *done = ctx;
+    AUTO(record_done) struct record r = {0};
+    TRY(record_unpack(&r, entry->value));
+    *done += r.state == JOB_DONE;
+    return OK;
+}
+
+static void check_results(struct sim *s, struct outcome *out) {
+    struct stream_info info;
+    struct subject done = stream_name(&s->host.user.space, "DONE");
+    struct subject jobs = kv_bucket_name(&s->host.user.space, "jobs");
+    clock_sleep_ns(SECOND); /* the last records are moved after the last results */
+    CHECK_OK(stream_info(&info, s->host.user.link, done.text));
+    out->results = info.messages_count;
+    out->replaced = info.last_sequence - info.first_sequence + 1 - info.messages_count;
+    CHECK_OK(kv_list(s->host.user.link, jobs.text, ">", count_done, &out->done_records));
+}
+
+static void print_table(const struct sim *s, const struct outcome *o) {
+    double span = o->makespan_s;
+    printf("jobs     %" PRIu64 " of mean %.0f ms, sigma %.2f, %d keys, %d tenants; backlog up to "
+           "%" PRIu64 "\n",
+           s->jobs_count, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS, o->backlog_most);
+    printf("latency  submit to lane with idle lanes: p50 %.2f ms, p99 %.2f ms\n", o->latency_p50_ms,
+           o->latency_p99_ms);
+    printf("placing  %.0f placements a second, %.0f in the busiest second\n", o->placed_per_s,
+           o->placed_peak_per_s);
+    printf(
+        "makespan %.1f s: %.1f %% above work/lanes (%.1f s), %.1f %% above one common line (%.1f "
+        "s)\n",
+        span, (span / o->work_bound_s - 1) * 100, o->work_bound_s,
+        (span / o->line_bound_s - 1) * 100, o->line_bound_s);
+    printf("idle     %.2f %% of the lanes' time while jobs waited\n", o->idle_share * 100);
+    printf("fairness %.4f (Jain) over %.1f s in which all %d tenants waited\n", o->fairness,
+           o->fairness_s, SIM_TENANTS);
+    printf("cost     coordinator %.0f %% of a core, %.0f MiB; server %.0f %%, %.0f MiB; lanes and "
+           "submitters %.0f %%, %.0f MiB\n",
+           o->coordinator.cpu_s / span * 100, o->coordinator.rss_mib, o->server.cpu_s / span * 100,
+           o->server.rss_mib, o->own.cpu_s / span * 100, o->own.rss_mib);
+    printf("results  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " replaced, %" PRIu64
+           " records done; device errors %" PRIu64 ", stuck %" PRIu64 ", wrong %" PRIu64
+           ", lanes opened again %" PRIu64 "\n",
+           o->results, s->all_count, o->replaced, o->done_records,
+           atomic_load(&s->counts.device_errors), atomic_load(&s->counts.stuck),
+           atomic_load(&s->counts.wrong), o->restarts);
+}
+
+static void print_json(const struct sim *s, const struct outcome *o) {
+    double span = o->makespan_s;
+    printf("{\"bench\": \"sim\", \"lanes\": %.0f, \"jobs\": %" PRIu64
+           ", \"seed\": %.0f, \"mean_ms\": %.0f, \"sigma\": %.2f, \"load\": %.2f, "
+           "\"latency_p50_ms\": %.3f, \"latency_p99_ms\": %.3f, \"placed_per_s\": %.1f, "
+           "\"placed_peak_per_s\": %.1f, ",
+           asked.lanes, s->jobs_count, asked.seed, asked.mean_ms, asked.sigma, asked.load,
+           o->latency_p50_ms, o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
+    printf("\"makespan_s\": %.2f, \"work_bound_s\": %.2f, \"line_bound_s\": %.2f, \"idle_share\": "
+           "%.5f, \"fairness\": %.5f, \"coordinator_cores\": %.3f, \"coordinator_mib\": %.1f, "
+           "\"server_cores\": %.3f, \"server_mib\": %.1f, \"own_cores\": %.3f, \"backlog_most\": "
+           "%" PRIu64 ", \"results\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"replaced\": %" PRIu64
+           "}\n",
+           span, o->work_bound_s, o->line_bound_s, o->idle_share, o->fairness,
+           o->coordinator.cpu_s / span, o->coordinator.rss_mib, o->server.cpu_s / span,
+           o->server.rss_mib, o->own.cpu_s / span, o->backlog_most, o->results,
+           s->all_count - o->done_records, o->replaced);
+    fflush(stdout);
+}
+
+static void claim_sim(void) {
+    struct outcome out = {0};
+    struct sim *s = mem_zero_alloc(1, sizeof *s);
+    CHECK(s);
+    s->jobs_count = (uint64_t)asked.jobs;
+    s->all_count = s->jobs_count + LATENCY_JOBS;
+    s->sent_ns = mem_zero_alloc(s->all_count, sizeof *s->sent_ns);
+    s->placed_ns = mem_zero_alloc(s->all_count, sizeof *s->placed_ns);
+    s->counts.drawn_max = 2 * s->all_count;
+    s->counts.drawn_ns = mem_zero_alloc(s->counts.drawn_max, sizeof *s->counts.drawn_ns);
+    CHECK(s->sent_ns && s->placed_ns && s->counts.drawn_ns);
+    start(s);
+    measure_latency(s, &out);
+    measure_load(s, &out);
+    check_results(s, &out);
+    print_table(s, &out);
+    print_json(s, &out);
+    subscription_close(&s->lanes);
+    transport_close(&s->ear);
+    load_close(&s->load);
+    hall_close(&s->hall);
+    host_stop(&s->host);
+    CHECK_EQ(s->all_count, out.results);
+    CHECK_EQ(s->all_count, out.done_records);
+    CHECK_EQ(0, out.replaced);
+    CHECK_MSG(out.fairness_s < 1 || out.fairness > 0.9, "the fairness index is %.3f", out.fairness);
+    mem_free(s->counts.drawn_ns);
+    mem_free((void *)(uintptr_t)s->placed_ns);
+    mem_free(s->sent_ns);
+    mem_free(s);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"a simulated fleet: every job is proved once, tenants get equal shares", claim_sim},
+    };
+    const char *left[] = {argv[0], NULL};
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < COUNT_OF(arguments) && strcmp(argv[i], arguments[k].name) != 0) {
+            k++;
+        }
+        double value = k < COUNT_OF(arguments) && i + 1 < argc ? strtod(argv[++i], NULL) : -1;
+        if (k == COUNT_OF(arguments) || value < arguments[k].least || value > arguments[k].most) {
+            fprintf(stderr, "usage: %s with any of\n", argv[0]);
+            for (k = 0; k < COUNT_OF(arguments); k++) {
+                fprintf(stderr, "  %s %g…%g, else %g\n", arguments[k].name, arguments[k].least,
+                        arguments[k].most, *arguments[k].value);
+            }
+            return 2;
+        }
+        *arguments[k].value = value;
+    }
+    log_setup(LOG_WARN, 0);
+    return check_main(1, (char **)(uintptr_t)left, claims, COUNT_OF(claims));
+}
