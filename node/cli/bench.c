@@ -25,3 +25,16 @@ uint64_t bench_row(struct text *out, const char *name, uint64_t *ns, size_t runs
               name, median, ns[0], ns[runs - 1]);
     return median;
 }
+
+void bench_share(struct text *out, struct products products, const struct rates *ceiling,
+                 uint64_t ns) {
+    text_addf(out, "\"products\": %.0f, ", products.fp + products.fr);
+    if (ceiling->fp <= 0 || ns == 0) {
+        text_add(out, "\"ceiling_fp_per_s\": null, \"ceiling_fr_per_s\": null, "
+                      "\"share_of_ceiling\": null");
+        return;
+    }
+    text_addf(out,
+              "\"ceiling_fp_per_s\": %.4g, \"ceiling_fr_per_s\": %.4g, \"share_of_ceiling\": %.3f",
+              ceiling->fp, ceiling->fr, products_share(products, ceiling, ns));
+}

@@ -4,6 +4,7 @@
  */
 #pragma once
 #include "node/base/text.h"
+#include "node/cli/products.h"
 
 enum { BENCH_RUNS_MAX = 1000 };
 
@@ -22,3 +23,6 @@ enum { BENCH_RUNS_MAX = 1000 };
 void bench_begin(struct text *out, const char *name, const char *device);
 /* "name": {"median": …, "least": …, "most": …}; sorts ns. Returns the median. */
 uint64_t bench_row(struct text *out, const char *name, uint64_t *ns, size_t runs);
+/* "products": …, "ceiling_fp_per_s": …, "ceiling_fr_per_s": …, "share_of_ceiling": …; null where the ceiling is not known. */
+void bench_share(struct text *out, struct products products, const struct rates *ceiling,
+                 uint64_t ns);

@@ -11,6 +11,7 @@
 #include "node/cli/commands.h"
 #include "node/cli/key_maker.h"
 #include "node/cli/screen.h"
+#include "node/cpu/tier.h"
 #include "node/groth16/prove.h"
 
 #include <inttypes.h>
@@ -33,7 +34,8 @@ struct bench {
     uint64_t *ns; /* owned: ROWS rows of `runs` */
     size_t runs;
     uint64_t load_ns;
-    char name[64]; /* of a key that has no file */
+    struct rates ceiling; /* zero: not known */
+    char name[64];        /* of a key that has no file */
 };
 
 static void bench_done(struct bench *b) {
@@ -132,7 +134,9 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
         key_curve(b->key)->snarkjs_name, shape->wires_count, shape->public_count,
         shape->domain_size, shape->terms_count[0] + shape->terms_count[1], warmups, b->runs,
         b->load_ns, (uint64_t)usage.ru_maxrss * 1024);
-    bench_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
+    uint64_t median_ns = bench_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
+    text_add(&t, ", ");
+    bench_share(&t, products_of_proof(shape, &b->witness), &b->ceiling, median_ns);
     text_add(&t, ", \"steps_ns\": {");
     for (int step = 0; step < STEP_COUNT; step++) {
         text_add(&t, step ? ", " : "");
@@ -145,12 +149,28 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
     return OK;
 }
 
+/* Of the processor, with as many threads as proved. */
+static enum err find_ceiling(struct bench *b, const struct args *args) {
+    AUTO(pool_close) struct pool *pool = NULL;
+    const struct cpu_ops *ops = NULL;
+    struct backend_options options;
+    if (b->choice.kind != BACKEND_CPU) {
+        return OK;
+    }
+    TRY(backend_args_read(&options, args));
+    TRY(tier_find(&ops, key_curve(b->key)->id, options.cpu_tier));
+    TRY(pool_open(&pool, options.threads_count));
+    rate_measure(&b->ceiling, ops, pool);
+    return OK;
+}
+
 static enum err run_bench(struct args *args) {
     AUTO(bench_done) struct bench bench = {0};
     uint64_t warmups = args_number(args, "warmups", 1);
     TRY(bench_open(&bench, args));
     screen_open(&bench.screen, "bench prove");
     TRY(bench_run(&bench, warmups));
+    TRY(find_ceiling(&bench, args));
     screen_close(&bench.screen);
     return print_line(&bench, warmups);
 }

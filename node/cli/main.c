@@ -26,8 +26,10 @@ static const struct command *const commands[] = {
     &cmd_key_synth,
     &cmd_plan,
     &cmd_bench_prove,
+    &cmd_bench_field,
     &cmd_bench_msm,
     &cmd_bench_ntt,
+    &cmd_bench_h,
     &cmd_bench_codec,
     /* The fleet. */
     &cmd_dev,

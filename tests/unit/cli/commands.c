@@ -227,28 +227,73 @@ static void claim_bench(void) {
     CHECK_EQ(0, scratch_files(&s));
 }
 
+/* A number of the line, or of one of its objects ("run_ns.median"). */
+static double number_of(const cJSON *json, const char *path) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", path);
+    char *dot = strchr(name, '.');
+    if (dot) {
+        *dot = '\0';
+        json = cJSON_GetObjectItem(json, name);
+        path = dot + 1;
+    }
+    const cJSON *item = cJSON_GetObjectItem(json, path);
+    CHECK_MSG(cJSON_IsNumber(item), "no number %s", path);
+    return item->valuedouble;
+}
+
 static void claim_bench_ops(void) {
     static const char *const lines[] = {
         "bench msm --log2 8 --runs 3",
         "bench msm --log2 8 --runs 3 --curve bls12381 --group g2 --scalars bits",
         "bench msm --log2 8 --runs 3 --scalars equal --threads 1 --cpu-tier portable",
+        "bench msm --log2 8 --runs 3 --scalars skewed --backend cpu",
         "bench ntt --log2 10 --runs 3",
         "bench ntt --log2 1 --runs 1 --warmups 0 --curve bls12381 --cpu-tier portable",
+        "bench h --log2 8 --runs 3 --backend cpu",
+        "bench h --log2 5 --runs 1 --curve bls12381 --threads 1 --cpu-tier portable",
     };
     AUTO(scratch_close) struct scratch s = {0};
     scratch_open(&s);
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         AUTO(json_free) cJSON *json = NULL;
-        const cJSON *row = NULL;
-        uint64_t median = 0;
         struct run r;
         run_program(&r, &s, NULL, "%s", lines[i]);
         expect(&r, 0, "\"device\": \"cpu: ", "");
         CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "bench"));
-        CHECK_OK(json_member(&row, json, "run_ns"));
-        CHECK_OK(json_number_member(&median, row, 1, 60000000000u, "median"));
+        CHECK(number_of(json, "run_ns.median") >= 1);
+        CHECK(number_of(json, "run_ns.least") <= number_of(json, "run_ns.most"));
+        double seconds = number_of(json, "run_ns.median") / 1e9,
+               share = number_of(json, "share_of_ceiling"),
+               again = number_of(json, "products") / seconds /
+                       number_of(json,
+                                 strstr(lines[i], "msm") ? "ceiling_fp_per_s" : "ceiling_fr_per_s");
+        CHECK_MSG(share > again - 0.01 && share < again * 1.01 + 0.01, "%s: share %g, not %g",
+                  lines[i], share, again);
         run_free(&r);
     }
+}
+
+/* Wider fields are slower, a better tier is not slower than a plain one by much, two lines a run. */
+static void claim_bench_field(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    double fp[2];
+    static const char *const curves[] = {"bn128", "bls12381"};
+    scratch_open(&s);
+    for (int i = 0; i < 2; i++) {
+        AUTO(json_free) cJSON *json = NULL;
+        run_program(&r, &s, NULL, "bench field --threads 1 --cpu-tier portable --runs 3 --curve %s",
+                    curves[i]);
+        expect(&r, 0, "\"field\": \"fr\"", "");
+        char *end = strchr(r.out, '\n');
+        CHECK(end);
+        CHECK_OK(json_parse(&json, bytes_of(r.out, (size_t)(end - r.out)), "bench"));
+        fp[i] = number_of(json, "products_per_s.most");
+        run_free(&r);
+    }
+    CHECK_MSG(fp[0] > fp[1] && fp[1] > 1e5, "%g products a second of 4 words, %g of 6", fp[0],
+              fp[1]);
 }
 
 int main(int argc, char **argv) {
@@ -261,7 +306,9 @@ int main(int argc, char **argv) {
         {"key check passes sound keys and names the section of a bad point", claim_check},
         {"plan answers as a table and as JSON", claim_plan},
         {"bench prove prints median and spread of each step", claim_bench},
-        {"bench msm and ntt time the operations of each curve", claim_bench_ops},
+        {"bench msm, ntt and h time the operations and hold them against the ceiling",
+         claim_bench_ops},
+        {"bench field counts products", claim_bench_field},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
