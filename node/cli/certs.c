@@ -261,6 +261,6 @@ enum err certs_days_left(int *out, const char *cert_path) {
     bool ok = ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) == 1;
     X509_free(certificate);
     REQUIRE(ok, E_FORMAT, "%s: its time of end cannot be read", cert_path);
-    *out = seconds < 0 ? days - 1 : days;
+    *out = days + (seconds > 0);
     return OK;
 }

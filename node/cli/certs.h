@@ -28,5 +28,5 @@ FALLIBLE certs_make_client(const struct certs_wish *wish, const struct role_hold
 
 /* Whom the folder's certificates name, in order of name. *holders is the caller's: mem_free. */
 FALLIBLE certs_holders(struct role_holder **holders, size_t *count, const char *dir);
-/* Whole days until the certificate ends; negative: it has ended. */
+/* Days until the certificate ends, one that has begun counted whole; 0 and less: it has ended. */
 FALLIBLE certs_days_left(int *out, const char *cert_path);

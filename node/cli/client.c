@@ -88,11 +88,15 @@ struct transport_options client_transport_options(const struct config *config) {
     };
 }
 
+bool client_has_role(const struct client *c) {
+    return c->config.tls_cert[0] || c->config.creds[0];
+}
+
 /* One question spares the wait for an answer that nobody can give. A role may not ask for a stream's state, which holds
  * everybody's subjects; it may read the lease. */
 static enum err check_fleet(const struct client *c) {
     struct stream_info info;
-    if (c->config.tls_cert[0] || c->config.creds[0]) {
+    if (client_has_role(c)) {
         AUTO(kv_entry_done) struct kv_entry lease = {0};
         struct subject lead = kv_bucket_name(&c->space, "lead");
         bool found = false;
@@ -230,7 +234,7 @@ enum err client_push_key(bool *stored, struct client *c, struct key *key,
     if (!is_there) {
         enum err code = upload_key(&info, c, key, hex);
         REQUIRE(
-            code != E_NET || !(c->config.tls_cert[0] || c->config.creds[0]), E_NET,
+            code != E_NET || !client_has_role(c), E_NET,
             "the fleet has no key %.16s, and storing it failed: %.200s; if this role may not, an "
             "operator does it with `bellows key push`",
             hex, fault_of(code).detail);

@@ -24,6 +24,8 @@ struct client {
 };
 FALLIBLE client_open(struct client *out, const struct args *args);
 void client_close(struct client *c); /* for AUTO */
+/* Comes as somebody whom the server knows, and so may do only what that role may. */
+bool client_has_role(const struct client *c);
 
 #define TENANT_DEFAULT "default"
 #define OPTION_TENANT                                                                              \

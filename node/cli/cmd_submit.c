@@ -44,7 +44,7 @@ struct submission {
     uint64_t deadline_unix_ms;
     const char *label;
     struct waiter *waiter; /* owned */
-    bool json, wait;
+    bool json, wait, bucket_made;
 };
 
 static void submission_done(struct submission *s) {
@@ -142,11 +142,13 @@ static enum err upload_once(struct body_summary *summary, struct submission *s,
 
 static enum err put_object(struct body_summary *summary, struct submission *s, struct part_draft *p,
                            const struct frame_layout *layout, struct bytes data) {
-    /* Where roles are, the operator has made it, and a submitter may not: then the upload tells whether it is there. */
-    enum err code = fleet_ensure_tenant(s->client.transport, &s->client.space, s->client.tenant,
-                                        &(struct fleet_options){0});
-    code = code == E_NET ? OK : code;
-    for (int n = 0; n < UPLOAD_TRIES && code == OK; n++) {
+    enum err code = OK;
+    if (!s->bucket_made && !client_has_role(&s->client)) { /* else an operator has made it */
+        TRY(fleet_ensure_tenant(s->client.transport, &s->client.space, s->client.tenant,
+                                &(struct fleet_options){0}));
+        s->bucket_made = true;
+    }
+    for (int n = 0; n < UPLOAD_TRIES; n++) {
         code = upload_once(summary, s, p, layout, data);
         if (err_class(code) != CLASS_WORLD) {
             break; /* a lost connection makes an object useless: it is begun anew */

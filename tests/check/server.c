@@ -60,7 +60,7 @@ static void note(const struct check_server *s, bool gone) {
     }
 }
 
-static const char *server_program(void) {
+const char *check_server_program(void) {
     static const char *const places[] = {"/usr/sbin/nats-server", "/usr/bin/nats-server",
                                          "/usr/local/bin/nats-server"};
     const char *named = getenv("BELLOWS_NATS_SERVER");
@@ -101,7 +101,7 @@ static void write_config(const struct check_server *s, const struct check_server
 }
 
 static void spawn(struct check_server *s) {
-    const char *program = server_program();
+    const char *program = check_server_program();
     if (!program) {
         check_skip("nats-server is not installed");
     }
@@ -175,7 +175,7 @@ static void wait_until_up(struct check_server *s) {
 
 void check_server_start(struct check_server *out, const struct check_server_options *options) {
     memset(out, 0, sizeof *out);
-    if (!server_program()) {
+    if (!check_server_program()) {
         check_skip("nats-server is not installed");
     }
     const char *tmp = getenv("TMPDIR");

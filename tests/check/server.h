@@ -23,6 +23,8 @@ struct check_server_options {
     unsigned payload_bytes_max; /* 0: 8 MiB */
 };
 
+/* The program; NULL: not installed. */
+const char *check_server_program(void);
 /* Starts and waits until it listens. `options` may be NULL. Fails or skips the claim itself. */
 void check_server_start(struct check_server *out, const struct check_server_options *options);
 /* kill -9; the store stays. */

@@ -14,7 +14,7 @@
 #include "proto/unpack.h"
 
 #define SECOND UINT64_C(1000000000)
-enum { WORDS_MAX = 40, CONFIG_BYTES = 16384 };
+enum { WORDS_MAX = 90, CONFIG_BYTES = 16384 };
 
 static const char *const holder_names[SITE_HOLDERS_COUNT] = {
     "submitter.acme.ada", "submitter.other.bob", "worker.w0",      "worker.w1",
@@ -224,12 +224,12 @@ void site_run(struct site_ran *out, struct site *s, const char *holder, const ch
     CHECK_OK(child_start(
         &child,
         &(struct child_options){.argv = w.argv, .log_path = log, .env = {runtime_variable(s)}}));
-    for (int n = 0; n < 12000 && !ended; n++) {
+    for (int n = 0; n < 24000 && !ended; n++) {
         clock_sleep_ns(SECOND / 200);
         child_poll(&ended, &end, &child);
     }
     child_stop(&child, 0);
-    CHECK_MSG(ended, "bellows %s: still runs after 60 s", w.argv[1]);
+    CHECK_MSG(ended, "bellows %s: still runs after 120 s", w.argv[1]);
     FILE *file = fopen(log, "re");
     size_t len = file ? fread(out->out, 1, sizeof out->out - 1, file) : 0;
     if (file) {
