@@ -51,10 +51,10 @@ def main():
     what, root, build = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
     require_node()
     folder = prepare_page(root, build) if what == "page" else f"{root}/tests/dashboard"
-    names = ["page.test.js", "fleet.test.js"] if what == "page" else \
-        sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js", "fleet.test.js"})
+    names = ["page.test.js", "fleet.test.js", "site.test.js"] if what == "page" else \
+        sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js", "fleet.test.js", "site.test.js"})
     done = subprocess.run(
-        ["node", "count.js", *names], cwd=folder, env={**os.environ, "BELLOWS_BUILD": build, "BELLOWS_VECTORS": f"{root}/tests/vectors"}, check=False)
+        ["node", "count.js", *names], cwd=folder, env={**os.environ, "BELLOWS_ROOT": root, "BELLOWS_BUILD": build, "BELLOWS_VECTORS": f"{root}/tests/vectors"}, check=False)
     sys.exit(done.returncode)
 
 

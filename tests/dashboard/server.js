@@ -15,7 +15,7 @@ export function natsProgram() {
   return process.env.BELLOWS_NATS_SERVER ?? PLACES.find(existsSync);
 }
 
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const socket = createSocket().on("error", reject).listen(0, "127.0.0.1", () => {
       const { port } = socket.address();
@@ -65,11 +65,11 @@ export class NatsServer {
   }
 }
 
-// Serves the built page; answers with {url, close()}. `config` is what config.json says.
+// Serves the built page; answers with {url, close()}. `config` is what config.json says, or gives it.
 export function serve(folder, config) {
   const server = createServer((request, response) => {
     const name = request.url === "/" ? "index.html" : request.url.slice(1);
-    if (name === "config.json") return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(config));
+    if (name === "config.json") return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(typeof config === "function" ? config() : config));
     if (!/^[a-z]+\.(html|js|css|svg)$/.test(name)) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": TYPES[name.split(".")[1]] }).end(readFileSync(join(folder, name)));
   });

@@ -9,7 +9,7 @@ const REQUEST_MS = 4000;
 const PING_MS = 5000;
 const FIRST_RETRY_MS = 2000;
 
-// settings: {server, prefix, user, password}. on: {message(kind, where, decoded, live), bad(), status(text, info)} where status is one of
+// settings: {server, prefix, name, user, password}; the name is the holder's, whose inbox the server grants. on: {message(kind, where, decoded, live), bad(), status(text, info)} where status is one of
 // "connecting", "connected", "reading", "lost", "refused".
 export class Link {
   constructor(settings, decode, on) {
@@ -43,11 +43,11 @@ export class Link {
   }
 
   #options() {
-    const { server, user, password } = this.settings;
+    const { server, name, user, password } = this.settings;
     return {
       servers: server,
       name: "bellows dashboard",
-      inboxPrefix: `_INBOX.dashboard.${/^[A-Za-z0-9_-]{1,64}$/.test(user ?? "") ? user : "page"}`,
+      inboxPrefix: `_INBOX.dashboard.${[name, user].find((word) => /^[A-Za-z0-9_-]{1,64}$/.test(word ?? "")) ?? "page"}`,
       maxReconnectAttempts: -1,
       reconnectTimeWait: RECONNECT_MS,
       reconnectJitter: 200,

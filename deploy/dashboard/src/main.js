@@ -109,7 +109,7 @@ async function start() {
   const answer = await fetch("config.json", { cache: "no-store" });
   if (!answer.ok) throw new Error(`config.json: ${answer.status} ${answer.statusText}`);
   const given = await answer.json();
-  settings = { server: String(given.server), prefix: String(given.prefix ?? "bellows") };
+  settings = { server: String(given.server), prefix: String(given.prefix ?? "bellows"), name: given.name };
   connect(settings);
 }
 
