@@ -6,6 +6,7 @@
  * pairings at the end tie beta and delta in G1 to their twins in G2: a key that mixes them makes proofs that never
  * verify, and no single point of it is wrong.
  */
+#include "node/key/check.h"
 #include "node/base/clock.h"
 #include "node/base/lock.h"
 #include "node/key/parts.h"
@@ -100,8 +101,7 @@ static FALLIBLE twins_check(const struct vkey *vk, const char *name) {
 }
 
 static FALLIBLE check_all(struct key_report *out, const struct key_parts *parts, const char *name,
-                          struct pool *pool, void (*progress)(void *ctx, double done),
-                          void *progress_ctx) {
+                          struct pool *pool, key_pace *pace, void *pace_ctx) {
     struct check check = {.parts = parts, .name = name, .lock = LOCK_STATIC(LOCK_KEY)};
     uint64_t total = 0;
     for (unsigned which = 0; which < KEY_POINTS_COUNT; which++) {
@@ -113,14 +113,16 @@ static FALLIBLE check_all(struct key_report *out, const struct key_parts *parts,
         size_t now = left < round ? left : round;
         run_round(&check, pool, now);
         check.first_chunk += now;
-        if (progress) {
-            progress(progress_ctx, (double)check.first_chunk / (double)total);
+        if (pace && !pace(pace_ctx, (double)check.first_chunk / (double)total)) {
+            break;
         }
     }
     lock_done(&check.lock);
     if (check.failed) {
         return fault_raise(&check.fault);
     }
+    REQUIRE(check.first_chunk >= total, E_CANCELLED, "%s: the check of its points was interrupted",
+            name);
     TRY(twins_check(&parts->vkey, name));
     *out = check.report;
     return OK;
@@ -162,8 +164,8 @@ static void report_remember(const struct key_report *r, const char *digest_hex) 
     remembered_put("checked", digest_hex, line);
 }
 
-FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
-                   void (*progress)(void *ctx, double done), void *progress_ctx) {
+static FALLIBLE check_once(struct key_report *out, struct key *key, struct pool *pool,
+                           key_pace *pace, void *pace_ctx) {
     _Static_assert(KEY_POINTS_COUNT == 5, "the remembered line has five infinity counts");
     const struct key_parts *parts = key_parts_of(key);
     uint64_t start_ns = clock_ns();
@@ -173,7 +175,7 @@ FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
     sha256_hex(hex, &digest);
     struct key_report report;
     if (!report_recall(&report, parts, hex)) {
-        enum err e = check_all(&report, parts, key_path(key), pool, progress, progress_ctx);
+        enum err e = check_all(&report, parts, key_path(key), pool, pace, pace_ctx);
         TRY(key_intact(key));
         TRY(e);
         report_remember(&report, hex);
@@ -181,4 +183,30 @@ FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
     report.elapsed_ns = clock_ns() - start_ns;
     *out = report;
     return OK;
+}
+
+struct progress {
+    void (*call)(void *ctx, double done);
+    void *ctx;
+};
+
+static bool report_progress(void *ctx, double done) {
+    const struct progress *p = ctx;
+    if (p->call) {
+        p->call(p->ctx, done);
+    }
+    return true;
+}
+
+FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
+                   void (*progress)(void *ctx, double done), void *progress_ctx) {
+    struct progress p = {progress, progress_ctx};
+    return check_once(out, key, pool, report_progress, &p);
+}
+
+FALLIBLE key_check_paced(struct key_report *out, struct key *key, struct pool *pool, key_pace *pace,
+                         void *pace_ctx) {
+    REQUIRE(pace(pace_ctx, 0), E_CANCELLED, "%s: the check of its points was put off",
+            key_path(key));
+    return check_once(out, key, pool, pace, pace_ctx);
 }
