@@ -160,26 +160,36 @@ enum err groth16_prove_unchecked(struct prove_result *out, struct backend *b,
     return OK;
 }
 
+enum err groth16_check(struct prove_result *r, const struct key *key) {
+    uint64_t start_ns = clock_ns();
+    enum err code = groth16_verify(key_vkey(key), r->publics, r->publics_count, &r->proof);
+    r->times.ns[STEP_VERIFY] = clock_ns() - start_ns;
+    r->total_ns += r->times.ns[STEP_VERIFY];
+    REQUIRE(code != E_UNSAT, E_SELFCHECK, "the new proof does not verify under its own key");
+    return code;
+}
+
 enum err groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                        const struct key *key, const struct witness *w,
                        const struct blinding *blinding, struct job_watch *watch) {
     AUTO(prove_result_done) struct prove_result result = {0};
     TRY(prove_into(&result, b, slot, key, w, blinding, watch));
     TRY(begin_step(watch, STEP_VERIFY));
-    uint64_t verify_ns = clock_ns();
-    enum err code =
-        groth16_verify(key_vkey(key), result.publics, result.publics_count, &result.proof);
-    result.times.ns[STEP_VERIFY] = clock_ns() - verify_ns;
-    result.total_ns += result.times.ns[STEP_VERIFY];
-    if (code == E_UNSAT) {
+    enum err code = groth16_check(&result, key);
+    if (code == E_SELFCHECK) {
         out->sums = result.sums;
-        FAIL(E_SELFCHECK, "the new proof does not verify under its own key");
     }
     TRY(code);
     *out = result;
     result.publics = NULL;
     atomic_store_explicit(&watch->permille, 1000, memory_order_relaxed);
     return OK;
+}
+
+enum err groth16_sums(struct sums *out, struct backend *b, struct backend_slot *slot,
+                      const struct key *key, const struct witness *w, struct job_watch *watch) {
+    struct step_times times = {{0}};
+    return compute_sums(out, &times, b, slot, key, w, watch);
 }
 
 enum err sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,

@@ -32,12 +32,20 @@ void prove_result_done(struct prove_result *r);
 FALLIBLE groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                        const struct key *key, const struct witness *w,
                        const struct blinding *blinding, struct job_watch *watch);
-/* The same without the self-check: tests and the GPU bench only. */
+/* The same without the self-check: for a caller that makes it elsewhere (groth16_check) while the backend goes on, and for
+ * benches. */
 FALLIBLE groth16_prove_unchecked(struct prove_result *out, struct backend *b,
                                  struct backend_slot *slot, const struct key *key,
                                  const struct witness *w, const struct blinding *blinding,
                                  struct job_watch *watch);
 
+/* The self-check of an unchecked result: E_SELFCHECK when it does not verify. Its time is booked into the result. Touches no
+ * backend. */
+FALLIBLE groth16_check(struct prove_result *r, const struct key *key);
+
+/* The five sums alone, for a second opinion. */
+FALLIBLE groth16_sums(struct sums *out, struct backend *b, struct backend_slot *slot,
+                      const struct key *key, const struct witness *w, struct job_watch *watch);
 /* After E_SELFCHECK: what a second computation elsewhere says. Digest = SHA-256(salt ‖ five sums). */
 FALLIBLE sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,
                      const uint8_t salt[32]);
