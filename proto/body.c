@@ -2,7 +2,7 @@
  *
  * Both ways one frame is in hand at a time. The reader knows from the descriptor how long everything is; it refuses a
  * frame out of order, since a sequence in an object has an order and anything else means that chunks were mixed up.
- * Lanes that decode on several threads use frame.h directly.
+ * Lanes that decode on several threads take whole frames away from it (body_reader_divert).
  */
 #include "proto/body.h"
 
@@ -170,6 +170,8 @@ struct body_reader {
     struct frame_codec *codec;                /* owned */
     struct sha256_run *run;                   /* owned */
     struct bytes_mut dest[BODY_SECTIONS_MAX]; /* lent */
+    body_frame_sink *sink;                    /* NULL: none */
+    void *sink_ctx;
     uint64_t wire_bytes;
     struct sha256 sha256;
 };
@@ -209,14 +211,19 @@ void body_reader_free(struct body_reader **reader) {
     }
 }
 
-static FALLIBLE read_message(struct body_reader *r, struct bytes message) {
+void body_reader_divert(struct body_reader *reader, body_frame_sink *sink, void *sink_ctx) {
+    reader->sink = sink;
+    reader->sink_ctx = sink_ctx;
+}
+
+static FALLIBLE read_message(struct body_reader *r, struct bytes message, bool lent) {
     struct frame f;
     TRY(frame_parse(&f, &r->layout, message));
     REQUIRE(f.index == r->stream.messages_count - 1, E_FORMAT,
             "frame %" PRIu32 " stands where frame %" PRIu32 " is due", f.index,
             r->stream.messages_count - 1);
     struct bytes_mut place = {r->dest[f.section].ptr + f.offset, f.raw_bytes};
-    return frame_decode(place, r->codec, &f);
+    return lent && r->sink ? r->sink(r->sink_ctx, &f, place) : frame_decode(place, r->codec, &f);
 }
 
 FALLIBLE body_reader_add(struct body_reader *r, struct bytes chunk) {
@@ -230,7 +237,7 @@ FALLIBLE body_reader_add(struct body_reader *r, struct bytes chunk) {
         if (!message.ptr) {
             return OK;
         }
-        TRY(read_message(r, message));
+        TRY(read_message(r, message, lent));
     }
 }
 

@@ -62,6 +62,10 @@ FALLIBLE body_reader_new(struct body_reader **out, const Bellows__V1__Body *body
 void body_reader_free(struct body_reader **reader);
 FALLIBLE body_reader_add(struct body_reader *reader,
                          struct bytes chunk); /* chunks in order, any size */
+/* Gets the frames that lie whole in their chunk, for other threads to decode into `place` while the chunk lives; NULL: the reader
+ * decodes all of them itself. */
+typedef enum err body_frame_sink(void *ctx, const struct frame *frame, struct bytes_mut place);
+void body_reader_divert(struct body_reader *reader, body_frame_sink *sink, void *sink_ctx);
 /* After the last: every frame was there, once, in order; length and SHA-256 are the descriptor's. */
 FALLIBLE body_reader_end(struct body_reader *reader);
 FALLIBLE body_read_inline(const Bellows__V1__Body *body, const struct bytes_mut *dest,

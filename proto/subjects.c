@@ -339,6 +339,10 @@ struct subject filter_heartbeats(const struct subject_space *s) {
     return build(s, SUBJECT_HEARTBEAT, &(struct fields){0});
 }
 
+struct subject filter_ctl_lanes(const struct subject_space *s, const char *node) {
+    return build(s, SUBJECT_CTL_LANE, &(struct fields){.node = node});
+}
+
 struct subject filter_cancels(const struct subject_space *s) {
     return build(s, SUBJECT_CTL_CANCEL, &(struct fields){0});
 }

@@ -50,7 +50,8 @@ struct subject subject_telemetry_fleet(const struct subject_space *s); /* the co
 struct subject subject_event(const struct subject_space *s, struct job_name job, const char *state);
 struct subject subject_heartbeat(const struct subject_space *s, struct lane_name lane);
 /* Control: one lane, one node (all its lanes and the supervisor), every node; the coordinator, asked by an operator or by a
- * tenant about its own jobs; and cancel marks to whoever holds the job. Verbs: "drain", "resume", "stop", "dump"; coordinator:
+ * tenant about its own jobs; and cancel marks to whoever holds the job. Verbs: "drain", "resume", to a node "stop" (NULL: any);
+ * coordinator:
  * "status"; tenant: "cancel". The tenant stands in the subject so that the server can tell whose request it is. */
 struct subject subject_ctl_lane(const struct subject_space *s, struct lane_name lane,
                                 const char *verb);
@@ -79,6 +80,8 @@ struct subject filter_events_of(const struct subject_space *s, struct job_name j
 struct subject filter_heartbeats(const struct subject_space *s);
 struct subject filter_cancels(const struct subject_space *s);
 struct subject filter_tenant_requests(const struct subject_space *s, const char *verb);
+struct subject filter_ctl_lanes(const struct subject_space *s,
+                                const char *node); /* orders to any lane of it */
 
 /* --- Streams, buckets, KV keys, consumers, message ids. --- */
 struct subject stream_name(const struct subject_space *s,
