@@ -9,6 +9,9 @@
  * What it is for: the results of every kernel and of the whole backend, on any machine. What it cannot show: races
  * between streams, real barriers' cost, PTX (fields run the same sequences with an emulated carry flag).
  *
+ * $EMULATOR_DEVICES says how many devices there are. When a file named by $EMULATOR_FAULT is there, the next launch takes it away and
+ * fails with an illegal address, and so does everything after it: a context that is gone.
+ *
  * Threads  one.
  */
 #pragma once

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -38,6 +39,7 @@ static unsigned now;
 static emulator_thread *thread_run;
 static void *thread_ctx;
 static uint64_t launches;
+static cudaError_t broken; /* for good, once it is set */
 
 /* A context is entered once by swapcontext; after that jumps do, which cost no system call. The address sanitizer has to
  * be told of every change of stacks, and wants to see swapcontext. */
@@ -199,6 +201,13 @@ cudaError_t emulator_run(dim3 grid, dim3 block, emulator_thread *thread, void *c
             fiber_make(&fibers[i]);
         }
     }
+    const char *fault = getenv("EMULATOR_FAULT");
+    if (!broken && fault && unlink(fault) == 0) {
+        broken = cudaErrorIllegalAddress;
+    }
+    if (broken) {
+        return broken;
+    }
     thread_run = thread;
     thread_ctx = ctx;
     blockDim = block;
@@ -233,24 +242,30 @@ const char *cudaGetErrorString(cudaError_t e) {
     return e ? "refused by the emulator" : "no error";
 }
 cudaError_t cudaGetLastError() {
-    return cudaSuccess;
+    return broken;
 }
+/* $EMULATOR_DEVICES devices, which differ in the last digit of their UUID; 1 when it is not set. */
 cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 1;
-    return cudaSuccess;
+    const char *wanted = getenv("EMULATOR_DEVICES");
+    *count = wanted ? atoi(wanted) : 1;
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "emulator");
     memcpy(out->uuid.bytes, "emulated-device.", 16);
+    out->uuid.bytes[15] = (char)device;
     out->totalGlobalMem = memory_total;
     out->multiProcessorCount = 2;
     out->major = 9;
     out->l2CacheSize = 1 << 20;
-    return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaSetDevice(int device) {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
+    cudaDeviceProp prop;
+    return cudaGetDeviceProperties(&prop, device);
 }
 cudaError_t cudaDriverGetVersion(int *version) {
     *version = 13000;
@@ -267,6 +282,9 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total) {
 }
 /* Memory comes poisoned, so that a word nobody wrote is never zero by luck. */
 cudaError_t cudaMalloc(void **out, size_t bytes) {
+    if (broken) {
+        return broken;
+    }
     if (bytes > memory_total - memory_used) {
         return cudaErrorMemoryAllocation;
     }
@@ -315,7 +333,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-    return cudaSuccess;
+    return broken;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
     return cudaSuccess;
@@ -333,7 +351,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t) {
-    return cudaSuccess;
+    return broken;
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
     *ms = (float)(to->ms - from->ms);
