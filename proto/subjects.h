@@ -51,8 +51,7 @@ struct subject subject_event(const struct subject_space *s, struct job_name job,
 struct subject subject_heartbeat(const struct subject_space *s, struct lane_name lane);
 /* Control: one lane, one node (all its lanes and the supervisor), every node; the coordinator, asked by an operator or by a
  * tenant about its own jobs; and cancel marks to whoever holds the job. Verbs: "drain", "resume", to a node "stop" (NULL: any);
- * coordinator:
- * "status"; tenant: "cancel". The tenant stands in the subject so that the server can tell whose request it is. */
+ * coordinator: "status"; tenant: "cancel". The tenant stands in the subject so that the server can tell whose request it is. */
 struct subject subject_ctl_lane(const struct subject_space *s, struct lane_name lane,
                                 const char *verb);
 struct subject subject_ctl_node(const struct subject_space *s, const char *node, const char *verb);

@@ -276,12 +276,14 @@ static enum err wait_for_lanes(struct dev *d) {
         .url = d->url, .name = "bellows dev", .open_wait_ns = START_NS};
     struct subject_space space;
     struct subject filter;
-    uint64_t heard = 0, all = d->lanes < 64 ? (UINT64_C(1) << d->lanes) - 1 : UINT64_MAX;
+    bool cpu = !strcmp(d->config.backend, "cpu") || !backends_cuda_compiled();
+    /* How many CUDA lanes there will be, the node's machine decides: one makes a fleet. */
+    uint64_t heard = 0, all = !cpu ? 1 : d->lanes < 64 ? (UINT64_C(1) << d->lanes) - 1 : UINT64_MAX;
     TRY(subject_space_init(&space, NULL));
     TRY(transport_open(&d->link, &options));
     filter = filter_heartbeats(&space);
     TRY(transport_subscribe(&beats, d->link, filter.text, NULL));
-    for (uint64_t start_ns = clock_ns(); heard != all;) {
+    for (uint64_t start_ns = clock_ns(); (heard & all) != all;) {
         AUTO(message_done) struct message m = {0};
         struct subject_parts parts;
         TRY(check_children(d));
@@ -293,6 +295,7 @@ static enum err wait_for_lanes(struct dev *d) {
         }
     }
     TRY(wait_for_streams(d, &space));
+    d->lanes = cpu ? d->lanes : (unsigned)__builtin_popcountll(heard);
     /* So that submitters in other languages find the bucket of who names no tenant. */
     return fleet_ensure_tenant(d->link, &space, TENANT_DEFAULT, NULL);
 }

@@ -57,8 +57,8 @@ static enum err node_name(char out[NAME_BYTES], const struct config *config) {
 
 /* --- One lane's process --- */
 
-static unsigned threads_of(const struct config *config) {
-    unsigned cores = cgroup_cores(), lanes = (unsigned)config->lanes;
+static unsigned threads_of(const struct config *config, unsigned lanes) {
+    unsigned cores = cgroup_cores();
     unsigned share = cores / lanes ? cores / lanes : 1;
     return config->threads ? (unsigned)config->threads : share;
 }
@@ -66,8 +66,11 @@ static unsigned threads_of(const struct config *config) {
 static enum err run_lane(const struct args *args, const struct config *config, const char *name) {
     char context[160];
     unsigned gpu = (unsigned)args_number(args, "lane", 0);
+    unsigned share = (unsigned)args_number(args, "share", 1);
     const char *session = args_text(args, "session"), *cache = args_text(args, "lane-cache");
-    REQUIRE(session && cache, E_USAGE, "--lane is for a node's own use; start `bellows node`");
+    const char *device = args_text(args, "device");
+    REQUIRE(session && cache && device, E_USAGE,
+            "--lane is for a node's own use; start `bellows node`");
     snprintf(context, sizeof context, "node=%s gpu=%u", name, gpu);
     log_context(context);
     setenv("BELLOWS_CACHE", cache, 1); /* digests and checks are remembered there, like the keys */
@@ -79,17 +82,20 @@ static enum err run_lane(const struct args *args, const struct config *config, c
                  .cache_dir = cache,
                  .memory_bytes = config->memory_bytes,
                  .allow_insecure_keys = args_switch(args, "allow-insecure-keys"),
-                 .threads = threads_of(config),
-                 .backlog = (uint32_t)config->backlog},
+                 .threads = threads_of(config, share),
+                 .backlog = (uint32_t)config->backlog,
+                 .drained = args_switch(args, "drained")},
         .transport = client_transport_options(config),
         .drain_ns = config->drain_ns,
         .parent = (pid_t)args_number(args, "supervisor", 0),
     };
     if (!process.lane.memory_bytes) {
-        process.lane.memory_bytes = cgroup_memory_bytes() / 8 * 7 / config->lanes;
+        process.lane.memory_bytes = cgroup_memory_bytes() / 8 * 7 / share;
     }
-    TRY(backends_kind(&process.backend.kind, config->backend));
-    process.backend.threads_count = threads_of(config);
+    bool cpu = !strcmp(device, "cpu");
+    process.backend.kind = cpu ? BACKEND_CPU : BACKEND_CUDA;
+    process.backend.device = cpu ? NULL : device;
+    process.backend.threads_count = threads_of(config, share);
     exit(lane_process_run(&process)); /* its exit code tells the supervisor what to do */
 }
 
@@ -119,22 +125,57 @@ static enum err read_own_words(struct own_words *out, const char *cache) {
     return OK;
 }
 
+static enum err list_devices(void) {
+    struct device_list list;
+    TRY(backends_devices(&list));
+    devices_print(&list);
+    return OK;
+}
+
+/* *cuda false: the processor, because that was asked for or because auto found no device and says so. */
+static enum err choose_devices(struct device_list *out, bool *cuda, const struct config *config,
+                               const char *runtime_dir) {
+    static const char *const argv[] = {"/proc/self/exe", "node", "--list-devices", NULL};
+    enum backend_kind kind;
+    TRY(backends_kind(&kind, config->backend));
+    *cuda = false;
+    if (kind == BACKEND_CPU) {
+        return OK;
+    }
+    enum err code = devices_find(out, argv, runtime_dir);
+    if (code != OK && kind == BACKEND_AUTO) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_info("node.backend", "backend=cpu lanes=%llu reason=%s",
+                 (unsigned long long)config->lanes, log_quote(quoted, sizeof quoted, err_detail()));
+        return OK;
+    }
+    TRY(code);
+    *cuda = true;
+    log_info("node.backend", "backend=cuda lanes=%zu", out->count);
+    return OK;
+}
+
 static enum err supervise(const struct args *args, const struct config *config, const char *name) {
+    AUTO(mem_free_ptr) struct device_list *devices = NULL;
+    bool cuda;
     AUTO(mem_free_ptr) struct own_words *words = NULL;
     AUTO(mem_free_ptr) char *own_cache = NULL;
     char runtime_dir[1024], context[100];
     TRY(node_runtime_dir(runtime_dir, sizeof runtime_dir));
+    snprintf(context, sizeof context, "node=%s", name);
+    log_context(context);
+    TRY(mem_new(&devices, 1, sizeof *devices));
+    TRY(choose_devices(devices, &cuda, config, runtime_dir));
     if (!config->cache[0]) {
         TRY(dir_make_temp(&own_cache, "bellows-node"));
     }
     TRY(mem_new(&words, 1, sizeof *words));
     TRY(read_own_words(words, own_cache ? own_cache : config->cache));
-    snprintf(context, sizeof context, "node=%s", name);
-    log_context(context);
     struct node_config node = {.name = name,
                                .prefix = config->prefix,
                                .runtime_dir = runtime_dir,
                                .lanes_count = (unsigned)config->lanes,
+                               .devices = cuda ? devices : NULL,
                                .transport = client_transport_options(config),
                                .drain_ns = config->drain_ns,
                                .parent = (pid_t)args_number(args, "parent", 0),
@@ -154,6 +195,9 @@ static enum err supervise(const struct args *args, const struct config *config, 
 static enum err run_node(struct args *args) {
     AUTO(config_free) struct config config = {0};
     char name[NAME_BYTES];
+    if (args_switch(args, "list-devices")) {
+        return list_devices();
+    }
     TRY(args_config(&config, args));
     TRY(node_name(name, &config));
     log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
@@ -240,6 +284,9 @@ static const struct positional no_positionals[] = {{0}};
 static const struct option node_options[] = {
     OPTION_INSECURE,
     OPTION_PARENT,
+    {.kind = OPTION_SWITCH,
+     .name = "list-devices",
+     .text = "Prints the CUDA devices of this machine, each of which would be a lane, and ends."},
     {.kind = OPTION_NUMBER,
      .name = "lane",
      .value = "N",
@@ -255,6 +302,19 @@ static const struct option node_options[] = {
      .name = "session",
      .value = "ID",
      .text = "Internal: of this start of the lane."},
+    {.kind = OPTION_TEXT,
+     .name = "device",
+     .value = "cpu|UUID",
+     .text = "Internal: what this lane computes on."},
+    {.kind = OPTION_NUMBER,
+     .name = "share",
+     .value = "N",
+     .least = 1,
+     .most = 64,
+     .text = "Internal: lanes of this node."},
+    {.kind = OPTION_SWITCH,
+     .name = "drained",
+     .text = "Internal: the lane takes no work until it is resumed."},
     {.kind = OPTION_TEXT,
      .name = "lane-cache",
      .value = "DIR",

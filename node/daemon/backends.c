@@ -25,6 +25,26 @@ bool backends_cuda_compiled(void) {
 #endif
 }
 
+enum err backends_devices(struct device_list *out) {
+#ifdef BELLOWS_CUDA
+    struct device_list list = {0};
+    int count;
+    TRY(gpu_count(&count));
+    for (int i = 0; i < count && list.count < DEVICES_MAX; i++) {
+        struct gpu_device d;
+        TRY(gpu_describe(&d, i));
+        snprintf(list.devices[list.count].id, DEVICE_ID_BYTES, "%s", d.uuid);
+        snprintf(list.devices[list.count++].name, DEVICE_NAME_BYTES, "%s", d.name);
+    }
+    *out = list;
+    return OK;
+#else
+    (void)out;
+    FAIL(E_DEVICE, "CUDA is not compiled into this build; build with -Dcuda=enabled, or use "
+                   "--backend cpu");
+#endif
+}
+
 enum err backends_kind(enum backend_kind *out, const char *name) {
     static const char *const names[] = {
         [BACKEND_AUTO] = "auto", [BACKEND_CUDA] = "cuda", [BACKEND_CPU] = "cpu"};

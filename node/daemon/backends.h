@@ -11,6 +11,7 @@
  * Errors   those of the backends' own opening; E_DEVICE when cuda is asked for and is not compiled in or not usable.
  */
 #pragma once
+#include "node/daemon/devices.h"
 #include "node/groth16/backend.h"
 
 struct backend_choice {
@@ -19,6 +20,8 @@ struct backend_choice {
 };
 
 bool backends_cuda_compiled(void); /* false: --version says "cpu only" */
+/* The CUDA devices of this machine; E_DEVICE with cause and cure when there is none. Talks to the driver: see devices.h. */
+FALLIBLE backends_devices(struct device_list *out);
 /* "auto", "cuda", "cpu". */
 FALLIBLE backends_kind(enum backend_kind *out, const char *name);
 /* On OK *out is the caller's: backend_close. `choice` may be NULL. */

@@ -10,7 +10,8 @@ struct verdict verdict_of(enum err code) {
     case CLASS_BUSY:
         return (struct verdict){.fate = FATE_GIVE_BACK};
     case CLASS_DEVICE:
-        return (struct verdict){.fate = FATE_GIVE_BACK, .strike = true};
+        return (struct verdict){
+            .fate = FATE_GIVE_BACK, .strike = true, .death = code == E_DEVICE_LOST};
     case CLASS_CHECK:
         return (struct verdict){.fate = FATE_SETTLE};
     case CLASS_WORLD:

@@ -5,8 +5,8 @@
  * | ok               | result stored, acknowledged                                               |        |
  * | reject           | `failed` result stored, acknowledged; never tried again                   |        |
  * | busy             | given back: record to queued with the reason, epoch + 1, acknowledged     |        |
- * | device           | given back                                                                | yes    |
- * | check            | computed again (prove_settle): becomes reject or device                   |        |
+ * | device           | given back; E_DEVICE_LOST as if the worker had died, so without an attempt | yes    |
+ * | check            | computed again elsewhere (opinion.h): becomes reject or device            |        |
  * | world            | tried again here with back-off, then given back                           |        |
  * | stop             | `cancelled` or `expired` result stored, acknowledged                      |        |
  * | usage, bug       | `failed` result stored, acknowledged, logged as an error                  |        |
@@ -28,5 +28,6 @@ struct verdict {
     enum fate fate;
     bool strike; /* against the device */
     bool alarm;  /* someone must look at it */
+    bool death;  /* of the worker: uses up no attempt */
 };
 struct verdict verdict_of(enum err code);

@@ -56,20 +56,25 @@ static void take_message(struct lane *lane, struct message *m) {
     ASSERT(put == OK);
 }
 
+/* True: there is one. False: look again, as the lane may be draining or stopping. */
 static bool wait_for_place(struct lane *lane) {
     LOCK_SCOPE(&lane->lock);
-    while (lane->held_count == LANE_HELD_MAX && !atomic_load(&lane->draining)) {
-        struct timespec until = clock_wait_until(PULL_WAIT_NS);
-        condition_wait_until(&lane->changed, &lane->lock, &until);
+    if (lane->held_count < LANE_HELD_MAX && !atomic_load(&lane->draining)) {
+        return true;
     }
-    return !atomic_load(&lane->draining);
+    struct timespec until = clock_wait_until(PULL_WAIT_NS);
+    condition_wait_until(&lane->changed, &lane->lock, &until);
+    return false;
 }
 
 void *lane_intake_main(void *ctx) {
     struct lane *lane = ctx;
     uint64_t pause_ns = FIRST_PAUSE_NS;
-    while (wait_for_place(lane)) {
+    while (!atomic_load(&lane->leaving)) {
         struct message m = {0};
+        if (!wait_for_place(lane)) {
+            continue;
+        }
         enum err code = puller_next(&m, lane->puller, PULL_WAIT_NS);
         if (code == OK) {
             pause_ns = FIRST_PAUSE_NS;
@@ -178,7 +183,7 @@ static enum err stage_once(struct lane *lane, struct lane_job *job) {
     if (job->body_bytes == 0) {
         TRY(reserve_body(lane, job));
     }
-    TRY(job_stage_body(job, lane->links.bulk));
+    TRY(job_stage_body(job, lane->decoders, lane->links.bulk));
     TRY(check_wanted(lane, job));
     return start(lane, job);
 }

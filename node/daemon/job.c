@@ -53,6 +53,7 @@ void job_free(struct lane_job **job) {
     if (j->has_proof) {
         prove_result_done(&j->proved);
     }
+    mem_wipe(&j->first, sizeof j->first);
     record_slot_done(&j->slot);
     message_free(&j->job);
     if (j->assignment && j->assignment->job.data) {
@@ -92,6 +93,7 @@ enum err job_body_bytes(uint64_t *out, const struct lane_job *job) {
 }
 
 struct stage {                        /* a body on its way */
+    struct decoders *decoders;        /* lent */
     struct object_download *download; /* owned */
     struct body_reader *reader;       /* owned */
     uint8_t *section;                 /* owned: as it came */
@@ -101,6 +103,7 @@ struct stage {                        /* a body on its way */
 };
 
 static void stage_done(struct stage *s) {
+    IGNORE(decoders_wait(NULL, s->decoders)); /* nobody writes there any more */
     object_download_close(&s->download);
     body_reader_free(&s->reader);
     if (s->section) {
@@ -126,18 +129,17 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
         bool end = false;
         uint64_t start_ns = clock_ns();
         TRY(object_download_next(&chunk, &end, s->download));
-        uint64_t fetched_ns = clock_ns();
-        fetch_ns += fetched_ns - start_ns;
+        fetch_ns += clock_ns() - start_ns;
         if (end) {
             break;
         }
-        TRY(body_reader_add(s->reader, chunk.data));
-        decode_ns += clock_ns() - fetched_ns;
+        TRY(decoders_add(s->decoders, s->reader, &chunk));
         REQUIRE(!atomic_load(&job->watch.cancel), E_CANCELLED, "cancelled while it was fetched");
     }
+    TRY(decoders_wait(&decode_ns, s->decoders));
     TRY(body_reader_end(s->reader));
     part_report_step(&job->report, "fetch", fetch_ns, body->wire_bytes);
-    part_report_step(&job->report, "decode", decode_ns, body->raw_bytes);
+    part_report_step(&job->report, "decode", decode_ns, body->raw_bytes); /* of all threads */
     return OK;
 }
 
@@ -168,7 +170,7 @@ static enum err stage_unpack(struct stage *s, struct lane_job *job,
     return OK;
 }
 
-enum err job_stage_body(struct lane_job *job, struct transport *bulk) {
+enum err job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk) {
     struct frame_layout layout;
     const struct key_shape *shape = key_shape(job->key);
     TRY(body_check(&layout, job));
@@ -181,7 +183,9 @@ enum err job_stage_body(struct lane_job *job, struct transport *bulk) {
             "of this circuit?",
             job->index, (unsigned long long)layout.sections[0].values_count, shape->wires_count);
     AUTO(stage_done)
-    struct stage s = {.section_bytes = layout.raw_bytes, .memory_bytes = layout.memory_bytes};
+    struct stage s = {.decoders = decoders,
+                      .section_bytes = layout.raw_bytes,
+                      .memory_bytes = layout.memory_bytes};
     TRY(mem_new_raw(&s.section, layout.raw_bytes, 1));
     struct bytes_mut place = {s.section, layout.raw_bytes};
     if (body_of(job)->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {

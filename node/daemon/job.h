@@ -8,6 +8,7 @@
  * Secrets  job_free wipes the witness.
  */
 #pragma once
+#include "node/daemon/decoders.h"
 #include "node/daemon/keyfile.h"
 #include "node/groth16/prove.h"
 #include "node/job/result.h"
@@ -35,6 +36,8 @@ struct lane_job {
 
     struct prove_result proved; /* owned when has_proof */
     bool has_proof;
+    bool checked;       /* the proof verifies: it may leave */
+    struct sums first;  /* of a proof that did not, until they are settled; wiped */
     struct fault fault; /* OK or why not */
     struct part_report report;
     uint64_t taken_ns;
@@ -49,4 +52,4 @@ struct job_place job_place_of(const struct lane_job *job, struct transport *t,
 /* Raw bytes of the body; E_FORMAT when it is not what lanes of this version prove. */
 FALLIBLE job_body_bytes(uint64_t *out, const struct lane_job *job);
 /* Key known: fits the body's claims? Then fetches and decodes it. Called again after a failure, it starts anew. */
-FALLIBLE job_stage_body(struct lane_job *job, struct transport *bulk);
+FALLIBLE job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk);

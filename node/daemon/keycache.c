@@ -163,6 +163,12 @@ void keycache_drop(struct keycache *c, const struct sha256 *digest) {
     }
 }
 
+void keycache_drop_all(struct keycache *c) {
+    for (size_t i = 0; i < c->entries_count; i++) {
+        unload(c, &c->entries[i]);
+    }
+}
+
 void keycache_learn(struct keycache *c, const struct sha256 *digest, uint64_t prove_ns) {
     lock_take(&c->lock);
     struct entry *e = find(c, digest);

@@ -24,6 +24,7 @@ FALLIBLE keycache_get(struct loaded_key *out, struct keycache *c, const struct s
                       struct key *key);
 /* Gives a key up: after a device error its workspace is not trusted. */
 void keycache_drop(struct keycache *c, const struct sha256 *digest);
+void keycache_drop_all(struct keycache *c);
 /* A job took so long under this key. */
 void keycache_learn(struct keycache *c, const struct sha256 *digest, uint64_t prove_ns);
 

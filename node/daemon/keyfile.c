@@ -14,28 +14,34 @@
 #include <unistd.h>
 
 #include "node/base/clock.h"
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 
+static const uint64_t LOCK_LOOK_NS = UINT64_C(20000000);
 enum { OPENED_MAX = 64, PATH_BYTES = 1024, FETCH_TRIES = 2 };
 
 struct opened {
     struct sha256 digest;
     struct key *key; /* shared (ref) */
     uint64_t used_ns;
+    bool checked;
+    struct fault fault; /* of the check; OK: sound, as far as known */
 };
 
 struct keyfiles {
     char *dir; /* owned: with "/keys" */
     uint64_t bytes_max;
     bool allow_insecure;
-    struct pool *pool;                /* owned */
-    struct opened opened[OPENED_MAX]; /* [the thread of keyfiles_get], as the next two */
-    size_t opened_count;
+    struct pool *pool; /* owned */
+    struct lock lock;
+    struct opened opened[OPENED_MAX]; /* [lock] */
+    size_t opened_count;              /* [lock] */
 };
 
 enum err keyfiles_open(struct keyfiles **out, const struct keyfiles_options *options) {
     AUTO(keyfiles_close) struct keyfiles *k = NULL;
     TRY(mem_new(&k, 1, sizeof *k));
+    lock_init(&k->lock, LOCK_STAGING);
     k->bytes_max = options->bytes_max;
     k->allow_insecure = options->allow_insecure;
     size_t len = strlen(options->dir) + sizeof "/keys";
@@ -57,24 +63,38 @@ void keyfiles_close(struct keyfiles **k) {
     }
     pool_close(&(*k)->pool);
     mem_free((*k)->dir);
+    lock_done(&(*k)->lock);
     mem_free_ptr(k);
 }
 
 /* --- The table of opened keys --- */
 
-static struct key *opened_find(struct keyfiles *k, const struct sha256 *digest) {
-    struct key *found = NULL;
-    for (size_t i = 0; i < k->opened_count && !found; i++) {
+static struct opened *opened_of(struct keyfiles *k, const struct sha256 *digest) {
+    for (size_t i = 0; i < k->opened_count; i++) {
         if (!memcmp(&k->opened[i].digest, digest, sizeof *digest)) {
-            k->opened[i].used_ns = clock_ns();
-            found = key_ref(k->opened[i].key);
+            return &k->opened[i];
         }
     }
-    return found;
+    return NULL;
+}
+
+/* *out stays NULL when it is not open; the fault of a key that was found bad. */
+static enum err opened_find(struct key **out, struct keyfiles *k, const struct sha256 *digest) {
+    struct fault fault = {0};
+    lock_take(&k->lock);
+    struct opened *o = opened_of(k, digest);
+    if (o) {
+        o->used_ns = clock_ns();
+        fault = o->fault;
+        *out = fault.code == OK ? key_ref(o->key) : NULL;
+    }
+    lock_give(&k->lock);
+    return fault.code == OK ? OK : fault_raise(&fault);
 }
 
 static void opened_add(struct keyfiles *k, const struct sha256 *digest, struct key *key) {
     struct key *leaves = NULL;
+    lock_take(&k->lock);
     size_t at = k->opened_count;
     if (at == OPENED_MAX) {
         at = 0;
@@ -85,8 +105,21 @@ static void opened_add(struct keyfiles *k, const struct sha256 *digest, struct k
     } else {
         k->opened_count++;
     }
-    k->opened[at] = (struct opened){*digest, key_ref(key), clock_ns()};
+    k->opened[at] = (struct opened){.digest = *digest, .key = key_ref(key), .used_ns = clock_ns()};
+    lock_give(&k->lock);
     key_unref(&leaves);
+}
+
+/* What a check of this key said; an interrupted one says nothing. */
+static void opened_note(struct keyfiles *k, const struct key *key, enum err code) {
+    struct fault fault = fault_of(code);
+    LOCK_SCOPE(&k->lock);
+    for (size_t i = 0; i < k->opened_count && code != E_CANCELLED; i++) {
+        if (k->opened[i].key == key) {
+            k->opened[i].checked = true;
+            k->opened[i].fault = err_class(code) == CLASS_REJECT ? fault : (struct fault){0};
+        }
+    }
 }
 
 /* --- Disk --- */
@@ -110,15 +143,19 @@ static void unlock_file(const int *fd) {
     }
 }
 
-static enum err lock_file(int *out, const char *path) {
+/* Another lane may fetch for minutes, and a lock of the kernel's cannot be waited for with a limit: so it is asked for now and then. */
+static enum err lock_file(int *out, const char *path, const _Atomic int *cancel) {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     REQUIRE(fd >= 0, E_IO, "%s: %s", path, strerror(errno));
-    while (flock(fd, LOCK_EX) != 0) {
-        if (errno != EINTR) {
-            int cause = errno;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int cause = errno;
+        bool wait = cause == EINTR || cause == EWOULDBLOCK;
+        if (!wait || (cancel && atomic_load(cancel))) {
             close(fd);
+            REQUIRE(!wait, E_CANCELLED, "cancelled while another lane fetched the key");
             FAIL(E_IO, "%s: cannot be locked: %s", path, strerror(cause));
         }
+        clock_sleep_ns(LOCK_LOOK_NS);
     }
     *out = fd;
     return OK;
@@ -290,7 +327,7 @@ static enum err get_locked(struct key **out, struct keyfile_times *times, struct
                            const struct sha256 *digest, const _Atomic int *cancel) {
     AUTO(unlock_file) int lock = -1;
     struct key_path path = path_of(k, digest, ".lock");
-    TRY(lock_file(&lock, path.text));
+    TRY(lock_file(&lock, path.text, cancel));
     for (int n = 0; n < FETCH_TRIES && !*out; n++) {
         TRY(open_present(out, times, k, digest));
         if (!*out) {
@@ -308,7 +345,8 @@ enum err keyfiles_get(struct key **out, struct keyfile_times *times, struct keyf
                       struct transport *t, const struct subject_space *space,
                       const struct sha256 *digest, const _Atomic int *cancel) {
     *times = (struct keyfile_times){0};
-    AUTO(key_unref) struct key *key = opened_find(k, digest);
+    AUTO(key_unref) struct key *key = NULL;
+    TRY(opened_find(&key, k, digest));
     if (!key) {
         TRY(get_locked(&key, times, k, t, space, digest, cancel));
         opened_add(k, digest, key);
@@ -323,7 +361,31 @@ static void note_progress(void *ctx, double done) {
     atomic_store(progress_ns, clock_ns());
 }
 
+static enum err noted(struct keyfiles *k, const struct key *key, enum err code) {
+    struct fault fault = fault_of(code);
+    opened_note(k, key, code);
+    return code == OK ? OK : fault_raise(&fault);
+}
+
 enum err keyfiles_check(struct keyfiles *k, struct key *key, _Atomic uint64_t *progress_ns) {
     struct key_report report;
-    return key_check(&report, key, k->pool, progress_ns ? note_progress : NULL, progress_ns);
+    return noted(k, key,
+                 key_check(&report, key, k->pool, progress_ns ? note_progress : NULL, progress_ns));
+}
+
+bool keyfiles_next_unchecked(struct key **key, struct sha256 *digest, struct keyfiles *k) {
+    LOCK_SCOPE(&k->lock);
+    for (size_t i = 0; i < k->opened_count; i++) {
+        if (!k->opened[i].checked) {
+            *key = key_ref(k->opened[i].key);
+            *digest = k->opened[i].digest;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum err keyfiles_check_idle(struct key_report *report, struct keyfiles *k, struct key *key,
+                             key_pace *pace, void *pace_ctx) {
+    return noted(k, key, key_check_paced(report, key, NULL, pace, pace_ctx));
 }

@@ -8,15 +8,16 @@
  * for longest leave the disk first when the folder outgrows its limit.
  *
  * Every point of a large key takes minutes to check, and a proof under a key with a bad point fails its own check anyway: so the points
- * are looked at only when that happens (keyfiles_check), which then names the point instead of blaming witness or machine.
+ * are looked at when there is time (keyfiles_check_idle), or when such a proof has failed (keyfiles_check). A key that was found bad is
+ * refused from then on, with the point's name, instead of blaming witness or machine.
  *
  * Owner    the lane.
- * Threads  keyfiles_get one at a time, keyfiles_check one at a time; keyfiles_list any.
+ * Threads  keyfiles_get one at a time, the checks one at a time; keyfiles_list any.
  * Errors   E_RANGE: no such key in the fleet, with the command that registers it; E_IO, E_NET, E_TIMEOUT: could not be fetched or
  *          kept; those of key_open and key_check for a key that is not sound.
  */
 #pragma once
-#include "node/key/key.h"
+#include "node/key/check.h"
 #include "node/transport/transport.h"
 #include "proto/subjects.h"
 
@@ -41,5 +42,10 @@ FALLIBLE keyfiles_get(struct key **out, struct keyfile_times *times, struct keyf
                       const struct sha256 *digest, const _Atomic int *cancel);
 /* Points on the curve and in the subgroup, once per digest. Signs of life go to *progress_ns (may be NULL). */
 FALLIBLE keyfiles_check(struct keyfiles *k, struct key *key, _Atomic uint64_t *progress_ns);
+/* An opened key whose points nobody has looked at in this process; false: none. *key is the caller's. */
+bool keyfiles_next_unchecked(struct key **key, struct sha256 *digest, struct keyfiles *k);
+/* The same check on the calling thread alone, at `pace` (key_check_paced); E_CANCELLED when that ends it. */
+FALLIBLE keyfiles_check_idle(struct key_report *report, struct keyfiles *k, struct key *key,
+                             key_pace *pace, void *pace_ctx);
 /* Digests of the keys on disk, at most `digests_max`; returns how many. */
 size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles *k);

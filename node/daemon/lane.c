@@ -13,7 +13,9 @@
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
 
-enum { PROVE_QUEUE = 1 }; /* one waits with everything ready while one computes */
+enum { PROVE_QUEUE = 1 };       /* one waits with everything ready while one computes */
+enum { LOAD_NS_PER_BYTE = 50 }; /* 20 MB/s: slower is no loading any more */
+static const uint64_t LOAD_LEAST_NS = UINT64_C(60000000000);
 
 static void apply_defaults(struct lane_config *c) {
     c->backlog = c->backlog ? c->backlog : 4;
@@ -40,11 +42,13 @@ static void on_cancel(void *ctx, struct message *m) {
     }
 }
 
-static void on_drain(void *ctx, struct message *m) {
+static enum err on_order(void *ctx, const struct control_order *order) {
     struct lane *lane = ctx;
-    if (!strcmp(m->subject, subject_ctl_lane(&lane->space, lane_name_here(lane), "drain").text)) {
-        lane_drain(lane, UINT64_MAX);
+    if (order->verb == CONTROL_RESUME) {
+        return lane_resume(lane);
     }
+    lane_drain(lane, order->grace_ns, order->reason[0] ? order->reason : "drained by an order");
+    return OK;
 }
 
 static enum err open_parts(struct lane *lane) {
@@ -54,10 +58,19 @@ static enum err open_parts(struct lane *lane) {
                                         .allow_insecure = c->allow_insecure_keys,
                                         .check_threads = c->threads};
     TRY(keyfiles_open(&lane->keyfiles, &keyfiles));
-    TRY(keycache_new(&lane->keycache, lane->backend, c->memory_bytes - c->memory_bytes / 3));
+    struct opinion_options opinion = {.open = c->second_open,
+                                      .open_ctx = c->second_ctx,
+                                      .device = lane->backend,
+                                      .threads_count = c->threads,
+                                      .bytes_max = c->memory_bytes / 4};
+    TRY(opinion_new(&lane->opinion, &opinion));
+    TRY(decoders_open(&lane->decoders, (c->threads ? c->threads : pool_cores_usable()) / 2));
     lane->bodies_bytes_max = c->memory_bytes / 3;
+    TRY(keycache_new(&lane->keycache, lane->backend,
+                     c->memory_bytes - lane->bodies_bytes_max - opinion.bytes_max));
     TRY(queue_new(&lane->to_stage, LANE_HELD_MAX, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_prove, PROVE_QUEUE, sizeof(struct lane_job *)));
+    TRY(queue_new(&lane->to_settle, LANE_HELD_MAX, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_reply, LANE_HELD_MAX, sizeof(struct lane_job *)));
     return OK;
 }
@@ -69,16 +82,20 @@ static enum err open_links(struct lane *lane) {
     TRY(fleet_ensure_lane(lane->links.control, &lane->space, name, LANE_HELD_MAX, &fleet));
     TRY(puller_open(&lane->puller, lane->links.control, stream.text, consumer.text));
     struct subscribe_options cancels = {.handler = on_cancel, .handler_ctx = lane};
-    struct subscribe_options drains = {.handler = on_drain, .handler_ctx = lane};
+    struct control_options control = {.space = &lane->space,
+                                      .node = lane->node,
+                                      .gpu = lane->config.gpu,
+                                      .handler = on_order,
+                                      .handler_ctx = lane};
     struct subject cancel = filter_cancels(&lane->space);
-    struct subject drain = subject_ctl_lane(&lane->space, name, "drain");
     TRY(transport_subscribe(&lane->cancels, lane->links.control, cancel.text, &cancels));
-    return transport_subscribe(&lane->drains, lane->links.control, drain.text, &drains);
+    return control_open(&lane->control, lane->links.control, &control);
 }
 
 static enum err start_threads(struct lane *lane) {
     void *(*const mains[LANE_THREADS])(void *) = {lane_intake_main, lane_stage_main,
-                                                  lane_prove_main, lane_reply_main, lane_live_main};
+                                                  lane_prove_main,  lane_settle_main,
+                                                  lane_reply_main,  lane_live_main};
     for (; lane->threads_count < LANE_THREADS; lane->threads_count++) {
         int rc = pthread_create(&lane->threads[lane->threads_count], NULL,
                                 mains[lane->threads_count], lane);
@@ -104,6 +121,9 @@ enum err lane_open(struct lane **out, const struct lane_config *config,
     lane->links = *links;
     lane->backend = backend;
     atomic_store(&lane->info_due, true);
+    if (config->drained) {
+        lane_drain(lane, 0, "drained by an order to its predecessor");
+    }
     TRY(subject_space_init(&lane->space, config->prefix));
     TRY(open_parts(lane));
     TRY(open_links(lane));
@@ -116,18 +136,82 @@ enum lane_end lane_ended(const struct lane *lane) {
     return (enum lane_end)atomic_load(&lane->end);
 }
 
-void lane_drain(struct lane *lane, uint64_t grace_ns) {
+void lane_drain(struct lane *lane, uint64_t grace_ns, const char *reason) {
     uint64_t until;
     if (__builtin_add_overflow(clock_ns(), grace_ns, &until)) {
         until = UINT64_MAX;
     }
+    LOCK_SCOPE(&lane->lock);
     if (!atomic_load(&lane->draining) || until < atomic_load(&lane->grace_until_ns)) {
         atomic_store(&lane->grace_until_ns, until);
+        snprintf(lane->reason, sizeof lane->reason, "%s", reason);
     }
     atomic_store(&lane->draining, true);
     atomic_store(&lane->info_due, true);
-    LOCK_SCOPE(&lane->lock);
     condition_wake_all(&lane->changed);
+}
+
+void lane_leave(struct lane *lane, uint64_t grace_ns) {
+    atomic_store(&lane->leaving, true);
+    lane_drain(lane, grace_ns, "the lane is ending");
+}
+
+enum err lane_resume(struct lane *lane) {
+    LOCK_SCOPE(&lane->lock);
+    int end = atomic_load(&lane->end);
+    REQUIRE(!atomic_load(&lane->leaving) && (end == LANE_GOES_ON || end == LANE_FENCED),
+            E_CANCELLED, "lane %s.%u is ending", lane->node, lane->config.gpu);
+    atomic_store(&lane->strikes, 0);
+    atomic_store(&lane->distrust, true);
+    atomic_store(&lane->end, LANE_GOES_ON);
+    atomic_store(&lane->draining, false);
+    lane->reason[0] = 0;
+    atomic_store(&lane->info_due, true);
+    condition_wake_all(&lane->changed);
+    return OK;
+}
+
+void lane_strike(struct lane *lane, const struct lane_job *job) {
+    uint64_t strikes = atomic_fetch_add(&lane->strikes, 1) + 1;
+    int goes_on = LANE_GOES_ON;
+    bool lost = job->fault.code == E_DEVICE_LOST, fenced = strikes >= lane->config.strikes_max;
+    char quoted[ERR_DETAIL_BYTES + 64], reason[RECORD_DETAIL_BYTES];
+    atomic_store(&lane->distrust, true);
+    log_line(LOG_WARN, lost ? "device.lost" : "device.struck",
+             "job=%s tenant=%s strikes=%llu strikes_max=%u error=%s detail=%s", job->name.job,
+             job->name.tenant, (unsigned long long)strikes, lane->config.strikes_max,
+             err_name(job->fault.code), log_quote(quoted, sizeof quoted, job->fault.detail));
+    if ((!lost && !fenced) || !atomic_compare_exchange_strong(
+                                  &lane->end, &goes_on, lost ? LANE_DEVICE_LOST : LANE_FENCED)) {
+        return;
+    }
+    if (lost) {
+        lane_leave(lane, 0);
+        return;
+    }
+    snprintf(reason, sizeof reason, "fenced after %llu strikes, the last: %.100s",
+             (unsigned long long)strikes, job->fault.detail);
+    log_error("lane.fenced", "strikes=%llu cure=\"look at the device, then `bellows resume`\"",
+              (unsigned long long)strikes);
+    lane_drain(lane, 0, reason);
+}
+
+void lane_seat_take(struct lane *lane, struct lane_seat *seat, struct lane_job *job) {
+    LOCK_SCOPE(&lane->lock);
+    if (job) {
+        atomic_store(&job->watch.progress_ns, clock_ns());
+    }
+    atomic_store(&seat->patience_ns, 0);
+    seat->job = job;
+}
+
+void lane_seat_loads(struct lane_seat *seat, uint64_t key_bytes) {
+    atomic_store(&seat->patience_ns, LOAD_LEAST_NS + key_bytes * LOAD_NS_PER_BYTE);
+}
+
+void lane_seat_loaded(struct lane_seat *seat, struct lane_job *job) {
+    atomic_store(&job->watch.progress_ns, clock_ns());
+    atomic_store(&seat->patience_ns, 0);
 }
 
 bool lane_should_hand_back(const struct lane *lane) {
@@ -178,7 +262,7 @@ void lane_close(struct lane **lane_ptr) {
     if (!lane) {
         return;
     }
-    lane_drain(lane, 0);
+    lane_leave(lane, 0);
     atomic_store(&lane->stopping, true);
     if (lane->puller) {
         puller_wake(lane->puller);
@@ -191,8 +275,9 @@ void lane_close(struct lane **lane_ptr) {
     condition_wake_all(&lane->changed);
     lock_give(&lane->lock);
     subscription_close(&lane->cancels);
-    subscription_close(&lane->drains);
-    struct queue *const queues[] = {NULL, lane->to_stage, lane->to_prove, lane->to_reply, NULL};
+    control_close(&lane->control);
+    struct queue *const queues[] = {
+        NULL, lane->to_stage, lane->to_prove, lane->to_settle, lane->to_reply, NULL};
     for (unsigned i = 0; i < LANE_THREADS; i++) { /* front to back: each thread empties its queue */
         close_queue(queues[i]);
         join_one(lane, i);
@@ -200,7 +285,10 @@ void lane_close(struct lane **lane_ptr) {
     puller_close(&lane->puller);
     queue_free(&lane->to_stage);
     queue_free(&lane->to_prove);
+    queue_free(&lane->to_settle);
     queue_free(&lane->to_reply);
+    decoders_close(&lane->decoders);
+    opinion_free(&lane->opinion);
     keycache_free(&lane->keycache);
     keyfiles_close(&lane->keyfiles);
     condition_done(&lane->changed);

@@ -1,11 +1,17 @@
 /* Lane: one device that proves what the coordinator places on it.
  *
  *   net ──▶ intake ──▶ stage ──▶ prove ──▶ reply          live: in-progress acks, heartbeats, directory entry, stall watch
- *           unpack     key,      the       store the result once, move the record, acknowledge
- *                      body      device    (fate.h), publish the spans, one log line
+ *           unpack     key,      the       check the proof, store the result once, move the record, acknowledge
+ *                      body      device     │    ▲  (fate.h), publish the spans, one log line
+ *                                           ▼    │
+ *                                           settle: a proof that failed its check is computed again elsewhere (opinion.h);
+ *                                                   in idle time the points of new keys are checked
  *
  * Four jobs and more are in hand at once, so that fetching, decoding and publishing never keep the device waiting. Each step hands
  * the job to the next through a bounded queue. A job is acknowledged only after its result, or its way back, is stored.
+ *
+ * A strike is one computation that was shown to be wrong, or one error of the device. strikes_max of them fence the lane: it gives back
+ * all it has, says so in its heartbeats and its directory entry, stays up and takes nothing until somebody resumes it (control.h).
  *
  * Owner    the lane process, or a test; its transports and backend are lent to it and outlive it.
  * Threads  lane_open starts all of them; the functions below are for one thread, the owner's.
@@ -37,6 +43,10 @@ struct lane_config {
     uint64_t stall_ns;    /* a proof without a sign of life for so long is given up; 0: 60 s */
     uint64_t
         result_hold_ns; /* how long a finished proof waits for the server to come back; 0: 10 min */
+    bool drained;       /* from the start: an order that a predecessor was given */
+    /* Who computes again what failed its check; NULL: the processor, with its plainest code where the device is the processor. */
+    enum err (*second_open)(struct backend **out, void *ctx);
+    void *second_ctx;
 };
 
 FALLIBLE lane_open(struct lane **out, const struct lane_config *config,
@@ -44,17 +54,21 @@ FALLIBLE lane_open(struct lane **out, const struct lane_config *config,
 
 enum lane_end {
     LANE_GOES_ON,
-    LANE_FENCED,      /* too many device errors: do not start it again */
+    LANE_FENCED,      /* too many strikes; goes on without work until it is resumed */
     LANE_DEVICE_LOST, /* the context is gone: start a new process */
     LANE_STALLED /* the prover gives no sign of life; lane_close would wait for it: end the process */
 };
 enum lane_end lane_ended(const struct lane *lane);
 
 /* From now on nothing new is taken and what has not started goes back. What is being proved may end within grace_ns, then it goes
- * back too. Returns at once; lane_is_empty says when it is done. */
-void lane_drain(struct lane *lane, uint64_t grace_ns);
+ * back too. Returns at once; lane_is_empty says when it is done. `reason` is for people. */
+void lane_drain(struct lane *lane, uint64_t grace_ns, const char *reason);
+/* Takes work again, forgets strikes and fence. E_CANCELLED when the lane is leaving or its end is another one. */
+FALLIBLE lane_resume(struct lane *lane);
+/* Drains for good: no order brings it back. */
+void lane_leave(struct lane *lane, uint64_t grace_ns);
 bool lane_is_empty(struct lane *lane);
-/* Drains without grace if that has not happened, waits for every thread. */
+/* Leaves without grace if that has not happened, waits for every thread. */
 void lane_close(struct lane **lane);
 
 struct lane_counts {

@@ -81,10 +81,8 @@ static int run_until_end(struct process *p, const struct lane_process_config *c,
         if (end == LANE_STALLED) {
             _exit(LANE_EXIT_LOST); /* its prover cannot be joined */
         }
-        if ((draining || end != LANE_GOES_ON) && lane_is_empty(p->lane)) {
-            return end == LANE_FENCED        ? LANE_EXIT_FENCED
-                   : end == LANE_DEVICE_LOST ? LANE_EXIT_LOST
-                                             : 0;
+        if ((draining || end == LANE_DEVICE_LOST) && lane_is_empty(p->lane)) {
+            return end == LANE_DEVICE_LOST ? LANE_EXIT_LOST : 0;
         }
         if (links_lost(p->links)) {
             return err_exit_code(E_NET); /* what it holds is taken back when it is missed */
@@ -98,7 +96,7 @@ static int run_until_end(struct process *p, const struct lane_process_config *c,
         if (number || (!draining && child_is_orphan(c->parent))) {
             log_info("lane.drains", "signal=%d", number);
             uint64_t grace_ns = draining ? 0 : c->drain_ns; /* a second signal: at once */
-            lane_drain(p->lane, grace_ns);
+            lane_leave(p->lane, grace_ns);
             limit_ns = clock_ns() + grace_ns + GIVE_UP_NS;
             draining = true;
         }

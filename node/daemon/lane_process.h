@@ -1,10 +1,10 @@
-/* The process of one lane: opens connections and backend, runs the lane until a signal or its own end, drains, exits.
+/* The process of one lane: opens connections and backend, runs the lane until a signal or its own end, drains, exits. A fenced lane
+ * is no end: its process stays up, so that it can be seen and resumed.
  *
  * | exit code       | meaning                                     | the supervisor                    |
  * |-----------------|---------------------------------------------|-----------------------------------|
  * | 0               | drained after a signal                      | is ending too, or starts it again |
  * | LANE_EXIT_LOST  | device context gone, or the prover stalled  | starts it again                   |
- * | LANE_EXIT_FENCED| too many device errors                      | leaves it                         |
  * | others          | as err_exit_code                            | starts it again, with back-off    |
  *
  * Threads  call from the main thread before any other is made: signals are blocked for all of them.
@@ -14,7 +14,7 @@
 
 #include <sys/types.h>
 
-enum { LANE_EXIT_LOST = 70, LANE_EXIT_FENCED = 78 };
+enum { LANE_EXIT_LOST = 70 };
 
 struct lane_process_config {
     struct lane_config lane;

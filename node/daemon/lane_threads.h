@@ -1,16 +1,24 @@
-/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, reply.c and live.c only. */
+/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c and live.c only. */
 #pragma once
 #include "node/base/lock.h"
 #include "node/base/log.h"
 #include "node/base/queue.h"
+#include "node/daemon/control.h"
 #include "node/daemon/fate.h"
 #include "node/daemon/job.h"
 #include "node/daemon/keycache.h"
 #include "node/daemon/lane.h"
+#include "node/daemon/opinion.h"
 
 #include <stdatomic.h>
 
-enum { LANE_THREADS = 5, LANE_HELD_MAX = LANE_DEPTH_MAX };
+enum { LANE_THREADS = 6, LANE_HELD_MAX = LANE_DEPTH_MAX };
+
+/* Where a job is computed on, watched for signs of life. */
+struct lane_seat {
+    struct lane_job *job;         /* [lock]; NULL: idle */
+    _Atomic uint64_t patience_ns; /* silence that is no fault now: a key is loading */
+};
 
 struct lane {
     struct lane_config config; /* strings owned below */
@@ -21,11 +29,13 @@ struct lane {
     struct keyfiles *keyfiles;    /* owned */
     struct keycache *keycache;    /* owned */
     struct puller *puller;        /* owned; [intake] */
+    struct decoders *decoders;    /* owned; [stage] */
+    struct opinion *opinion;      /* owned; [settle] */
     struct subscription *cancels; /* owned */
-    struct subscription *drains;  /* owned */
+    struct control *control;      /* owned */
     uint64_t bodies_bytes_max;
 
-    struct queue *to_stage, *to_prove, *to_reply; /* owned; of struct lane_job * */
+    struct queue *to_stage, *to_prove, *to_settle, *to_reply; /* owned; of struct lane_job * */
     pthread_t threads[LANE_THREADS];
     unsigned threads_count;
 
@@ -34,10 +44,13 @@ struct lane {
     struct lane_job *held[LANE_HELD_MAX]; /* [lock] */
     size_t held_count;                    /* [lock] */
     uint64_t bodies_bytes;                /* [lock] reserved for witnesses */
-    struct lane_job *proving;             /* [lock]; NULL: idle */
+    struct lane_seat proving, settling;
+    char reason[RECORD_DETAIL_BYTES]; /* [lock] why it takes no work */
 
-    atomic_bool draining, stopping;
-    atomic_bool loading;             /* the prover loads a key */
+    atomic_bool draining; /* takes nothing new; an order may end that */
+    atomic_bool leaving;  /* draining for good */
+    atomic_bool stopping;
+    atomic_bool distrust; /* what lies where the backend computes is not trusted any more */
     _Atomic uint64_t grace_until_ns; /* of the drain, on clock_ns */
     _Atomic int end;                 /* enum lane_end */
     _Atomic uint64_t done, failed, given_back, stale, strikes;
@@ -51,11 +64,19 @@ static inline struct lane_name lane_name_here(const struct lane *lane) {
 void *lane_intake_main(void *lane);
 void *lane_stage_main(void *lane);
 void *lane_prove_main(void *lane);
+void *lane_settle_main(void *lane);
 void *lane_reply_main(void *lane);
 void *lane_live_main(void *lane);
 
 /* Waits up to ns, less when the lane stops. */
 void lane_pause(struct lane *lane, uint64_t ns);
 bool lane_should_hand_back(const struct lane *lane); /* draining */
+/* The device did wrong by this job, for the reason in job->fault: one more strike, which may fence or end the lane. */
+void lane_strike(struct lane *lane, const struct lane_job *job);
+/* Who computes now; NULL: nobody. */
+void lane_seat_take(struct lane *lane, struct lane_seat *seat, struct lane_job *job);
+/* The key of the seat's job is loaded where it will be computed with: silence for as long as that may take. */
+void lane_seat_loads(struct lane_seat *seat, uint64_t key_bytes);
+void lane_seat_loaded(struct lane_seat *seat, struct lane_job *job);
 /* Takes the job out of the lane's hands and frees it. */
 void lane_release(struct lane *lane, struct lane_job **job);

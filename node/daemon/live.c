@@ -20,12 +20,13 @@ static void bytes_free(struct bytes_mut *b) {
 }
 
 static Bellows__V1__LaneState state_of(const struct lane *lane) {
+    bool draining = atomic_load(&lane->draining);
     switch (lane_ended(lane)) {
-    case LANE_FENCED:
-        return BELLOWS__V1__LANE_STATE__LANE_FENCED;
+    case LANE_FENCED: /* and the reason is written */
     case LANE_GOES_ON:
-        return atomic_load(&lane->draining) ? BELLOWS__V1__LANE_STATE__LANE_DRAINING
-                                            : BELLOWS__V1__LANE_STATE__LANE_READY;
+        return !draining                         ? BELLOWS__V1__LANE_STATE__LANE_READY
+               : lane_ended(lane) == LANE_FENCED ? BELLOWS__V1__LANE_STATE__LANE_FENCED
+                                                 : BELLOWS__V1__LANE_STATE__LANE_DRAINING;
     default:
         return BELLOWS__V1__LANE_STATE__LANE_STOPPED;
     }
@@ -39,29 +40,50 @@ struct holding {
     char acks[LANE_HELD_MAX][SUBJECT_BYTES_MAX];
     char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1]; /* being proved; "" */
     uint32_t permille;
-    uint64_t silent_ns; /* since its last sign of life */
+    char stuck_tenant[ID_BYTES_MAX + 1],
+        stuck[ID_BYTES_MAX + 1]; /* silent for too long; "": none */
+    uint64_t silent_ns;
+    Bellows__V1__LaneState state;
+    char reason[RECORD_DETAIL_BYTES]; /* for the state */
 };
+
+/* [lock] How long the job on this seat has given no sign of life, beyond what it may. */
+static uint64_t silence_of(const struct lane_seat *seat, uint64_t now_ns) {
+    uint64_t progress_ns = seat->job ? atomic_load(&seat->job->watch.progress_ns) : now_ns;
+    uint64_t patience_ns = atomic_load(&seat->patience_ns);
+    return now_ns > progress_ns + patience_ns ? now_ns - progress_ns - patience_ns : 0;
+}
 
 static void look(struct holding *out, struct lane *lane) {
     struct sha256 digests[LANE_HELD_MAX];
+    const struct lane_seat *const seats[] = {&lane->proving, &lane->settling};
+    const struct lane_job *stuck = NULL;
     *out = (struct holding){0};
     lock_take(&lane->lock);
-    const struct lane_job *proving = lane->proving;
+    uint64_t now_ns = clock_ns();
+    for (size_t i = 0; i < COUNT_OF(seats) && !stuck; i++) {
+        out->silent_ns = silence_of(seats[i], now_ns);
+        stuck = out->silent_ns > lane->config.stall_ns ? seats[i]->job : NULL;
+    }
+    if (stuck) {
+        snprintf(out->stuck_tenant, sizeof out->stuck_tenant, "%s", stuck->name.tenant);
+        snprintf(out->stuck, sizeof out->stuck, "%s", stuck->name.job);
+    }
+    const struct lane_job *proving = lane->proving.job;
     if (proving) {
-        uint64_t now_ns = clock_ns(), progress_ns = atomic_load(&proving->watch.progress_ns);
         snprintf(out->tenant, sizeof out->tenant, "%s", proving->name.tenant);
         snprintf(out->job, sizeof out->job, "%s", proving->name.job);
         out->permille = atomic_load(&proving->watch.permille);
-        out->silent_ns =
-            now_ns > progress_ns && !atomic_load(&lane->loading) ? now_ns - progress_ns : 0;
     }
     for (size_t i = 0; i < lane->held_count; i++) {
-        if (lane->held[i] == proving && out->silent_ns > lane->config.stall_ns) {
-            continue;
+        if (lane->held[i] != stuck) {
+            digests[out->count] = lane->held[i]->key_digest;
+            snprintf(out->acks[out->count++], SUBJECT_BYTES_MAX, "%s",
+                     lane->held[i]->message.reply);
         }
-        digests[out->count] = lane->held[i]->key_digest;
-        snprintf(out->acks[out->count++], SUBJECT_BYTES_MAX, "%s", lane->held[i]->message.reply);
     }
+    out->state = state_of(lane);
+    snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
     lock_give(&lane->lock);
     for (size_t i = 0; i < out->count; i++) {
         out->queued_ns += keycache_estimate(lane->keycache, &digests[i]);
@@ -77,7 +99,7 @@ static void send_beat(struct lane *lane, const struct holding *h, uint64_t seque
     m.gpu = lane->config.gpu;
     m.session = lane->session;
     m.sequence = sequence;
-    m.state = state_of(lane);
+    m.state = h->state;
     m.depth = (uint32_t)h->count;
     m.queued_ns = h->queued_ns;
     m.tenant = (char *)(uintptr_t)h->tenant;
@@ -138,7 +160,8 @@ static enum err put_info(struct lane *lane, const struct holding *h) {
     m.host_bytes = lane->config.memory_bytes;
     m.depth = (uint32_t)h->count;
     m.depth_max = lane->config.backlog;
-    m.state = state_of(lane);
+    m.state = h->state;
+    m.reason = (char *)(uintptr_t)h->reason;
     m.pid = (uint32_t)getpid();
     fill_keys(&m, lists, lane);
     TRY(message_pack(&packed, &m, LANE_INFO_BYTES_MAX, "lane entry"));
@@ -153,11 +176,10 @@ static enum err put_info(struct lane *lane, const struct holding *h) {
 
 static void watch_prover(struct lane *lane, const struct holding *h) {
     int goes_on = LANE_GOES_ON;
-    if (h->silent_ns > lane->config.stall_ns &&
-        atomic_compare_exchange_strong(&lane->end, &goes_on, LANE_STALLED)) {
-        log_error("lane.stalled", "job=%s tenant=%s silent_ns=%llu permille=%u", h->job, h->tenant,
-                  (unsigned long long)h->silent_ns, h->permille);
-        lane_drain(lane, 0);
+    if (h->stuck[0] && atomic_compare_exchange_strong(&lane->end, &goes_on, LANE_STALLED)) {
+        log_error("lane.stalled", "job=%s tenant=%s silent_ns=%llu permille=%u", h->stuck,
+                  h->stuck_tenant, (unsigned long long)h->silent_ns, h->permille);
+        lane_leave(lane, 0);
     }
 }
 
@@ -202,7 +224,7 @@ static void watch_cancel(struct lane *lane, const struct holding *h) {
         return;
     }
     LOCK_SCOPE(&lane->lock);
-    struct lane_job *job = lane->proving;
+    struct lane_job *job = lane->proving.job;
     if (job && job->generation <= mark->generation && !strcmp(job->name.job, h->job) &&
         !strcmp(job->name.tenant, h->tenant)) {
         atomic_store(&job->watch.cancel, 1);
@@ -230,11 +252,12 @@ void *lane_live_main(void *ctx) {
     }
     while (!atomic_load(&lane->stopping)) {
         uint64_t now_ns = clock_ns(), version = keycache_version(lane->keycache);
+        bool due = atomic_exchange(&lane->info_due, false); /* before the look that will tell it */
         look(h, lane);
         watch_prover(lane, h);
         watch_drain(lane);
-        if (now_ns - beaten_ns >= beat_ns || said_state != (int)state_of(lane)) {
-            said_state = (int)state_of(lane);
+        if (now_ns - beaten_ns >= beat_ns || said_state != (int)h->state) {
+            said_state = (int)h->state;
             send_beat(lane, h, ++sequence);
             watch_cancel(lane, h);
             beaten_ns = now_ns;
@@ -243,8 +266,7 @@ void *lane_live_main(void *ctx) {
             keep_alive(lane, h);
             acked_ns = now_ns;
         }
-        if (atomic_exchange(&lane->info_due, false) || version != told_version ||
-            now_ns - told_ns >= INFO_NS) {
+        if (due || version != told_version || now_ns - told_ns >= INFO_NS) {
             if (put_info(lane, h) == OK) {
                 told_ns = now_ns;
                 told_version = version;

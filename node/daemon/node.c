@@ -1,7 +1,7 @@
 /* One loop over lanes and signals, ten times a second. State per lane: running, waiting for its next start, or given up.
  *
  *   ended after less than QUICK_NS: failures + 1, pause doubles     RESTARTS_MAX quick ends in a row: given up
- *   ended after more: failures = 0                                  exit code LANE_EXIT_FENCED: given up at once
+ *   ended after more: failures = 0                                  resumed: failures = 0, started at once
  */
 #include "node/daemon/node.h"
 
@@ -22,7 +22,7 @@
 #include "node/base/mem.h"
 #include "node/base/version.h"
 #include "node/daemon/child.h"
-#include "node/daemon/lane_process.h"
+#include "node/daemon/control.h"
 #include "node/transport/service.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/subjects.h"
@@ -34,32 +34,42 @@ static const uint64_t QUICK_NS = UINT64_C(30000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(200000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(10000000000);
 static const uint64_t KILL_AFTER_NS = UINT64_C(10000000000);
+static const uint64_t BEAT_NS = UINT64_C(1000000000);    /* for a lane that was given up */
+static const uint64_t CONNECT_NS = UINT64_C(5000000000); /* between tries */
 
 struct node_lane {
     struct child child;
     char session[NUID_BYTES];
     unsigned failures;
-    uint64_t next_start_ns;
+    uint64_t next_start_ns, told_ns;
     bool given_up;
+    char why[RECORD_DETAIL_BYTES]; /* it ended last */
+    atomic_bool drained;           /* by an order */
+    atomic_bool resumed;           /* by an order; [main takes it] */
 };
 
 struct node {
     const struct node_config *config;
     struct subject_space space;
+    unsigned lanes_count;
     struct transport *link;  /* owned; NULL: not connected, the last words go unsaid */
+    struct control *control; /* owned; NULL with it, as the next */
     struct service *service; /* owned: how it is found on $SRV */
     struct subject controls[3];
     _Atomic unsigned lanes_running;
+    uint64_t linked_ns; /* the last try */
+    atomic_bool stop;   /* ordered */
     struct node_lane lanes[LANES_PER_NODE_MAX];
     int lock_fd;
     char lock_path[PATH_BYTES];
 };
 
 static void node_done(struct node *n) {
-    for (unsigned i = 0; i < n->config->lanes_count; i++) {
+    for (unsigned i = 0; i < n->lanes_count; i++) {
         child_stop(&n->lanes[i].child, 0);
     }
     service_close(&n->service);
+    control_close(&n->control);
     transport_close(&n->link);
     if (n->lock_fd >= 0) {
         unlink(n->lock_path); /* while it is held: whoever waits for it looks again */
@@ -129,33 +139,55 @@ static enum err take_lock(int *out, const char *path, const struct node_config *
 
 /* --- Lanes --- */
 
+struct lane_words { /* what is added to the lane's command line */
+    char lane[32], session[64], device[DEVICE_ID_BYTES + 16], share[32], parent[32];
+    char visible[DEVICE_ID_BYTES + 32];
+};
+
+static void lane_words(struct lane_words *w, const struct node *n, unsigned idx) {
+    const struct device_list *devices = n->config->devices;
+    const char *device = devices ? devices->devices[idx].id : "cpu";
+    snprintf(w->lane, sizeof w->lane, "--lane=%u", idx);
+    snprintf(w->session, sizeof w->session, "--session=%s", n->lanes[idx].session);
+    snprintf(w->device, sizeof w->device, "--device=%s", device);
+    snprintf(w->share, sizeof w->share, "--share=%u", n->lanes_count);
+    snprintf(w->parent, sizeof w->parent, "--supervisor=%ld", (long)getpid());
+    snprintf(w->visible, sizeof w->visible, "CUDA_VISIBLE_DEVICES=%s", device);
+}
+
 static enum err start_lane(struct node *n, unsigned idx) {
     struct node_lane *lane = &n->lanes[idx];
-    const char *argv[ARGV_MAX + 4];
-    char lane_arg[32], session_arg[64], parent_arg[32];
+    struct lane_words words;
+    const char *argv[ARGV_MAX + 8];
     size_t count = 0;
     for (; n->config->lane_argv[count]; count++) {
         REQUIRE(count < ARGV_MAX, E_LIMIT, "more than %d arguments for a lane", ARGV_MAX);
         argv[count] = n->config->lane_argv[count];
     }
     transport_nuid(lane->session);
-    snprintf(lane_arg, sizeof lane_arg, "--lane=%u", idx);
-    snprintf(session_arg, sizeof session_arg, "--session=%s", lane->session);
-    snprintf(parent_arg, sizeof parent_arg, "--supervisor=%ld", (long)getpid());
-    argv[count++] = lane_arg;
-    argv[count++] = session_arg;
-    argv[count++] = parent_arg;
+    lane_words(&words, n, idx);
+    argv[count++] = words.lane;
+    argv[count++] = words.session;
+    argv[count++] = words.device;
+    argv[count++] = words.share;
+    argv[count++] = words.parent;
+    if (atomic_load(&lane->drained)) {
+        argv[count++] = "--drained";
+    }
     argv[count] = NULL;
-    struct child_options options = {.argv = argv};
+    struct child_options options = {.argv = argv,
+                                    .env = {n->config->devices ? words.visible : NULL}};
     TRY(child_start(&lane->child, &options));
     atomic_fetch_add(&n->lanes_running, 1);
-    log_info("lane.started", "gpu=%u pid=%ld session=%s", idx, (long)lane->child.pid,
-             lane->session);
+    log_info("lane.started", "gpu=%u pid=%ld session=%s device=%s drained=%d", idx,
+             (long)lane->child.pid, lane->session, words.device + strlen("--device="),
+             atomic_load(&lane->drained));
     return OK;
 }
 
-/* The lane cannot say it any more. */
-static void say_it_ended(struct node *n, unsigned idx) {
+/* --- What a lane cannot say itself any more --- */
+
+static void beat_for(struct node *n, unsigned idx, Bellows__V1__LaneState state) {
     struct lane_name name = {n->config->name, idx};
     Bellows__V1__Heartbeat m = BELLOWS__V1__HEARTBEAT__INIT;
     struct bytes_mut packed = {0};
@@ -163,14 +195,51 @@ static void say_it_ended(struct node *n, unsigned idx) {
     m.node = (char *)(uintptr_t)n->config->name;
     m.gpu = idx;
     m.session = n->lanes[idx].session;
-    m.state = BELLOWS__V1__LANE_STATE__LANE_STOPPED;
+    m.state = state;
     m.at_unix_ms = clock_unix_ns() / 1000000;
-    if (n->link && message_pack(&packed, &m, HEARTBEAT_BYTES_MAX, "heartbeat") == OK) {
+    if (message_pack(&packed, &m, HEARTBEAT_BYTES_MAX, "heartbeat") == OK) {
         struct subject subject = subject_heartbeat(&n->space, name);
         IGNORE(transport_send(n->link, subject.text, bytes_of(packed.ptr, packed.len)));
-        IGNORE(transport_flush(n->link, LOOK_NS));
         mem_free(packed.ptr);
     }
+}
+
+/* The lane's own last entry, with another state and the reason; its successor's is left alone. */
+static enum err write_entry(struct node *n, unsigned idx, Bellows__V1__LaneState state) {
+    struct lane_name name = {n->config->name, idx};
+    struct subject bucket = kv_bucket_name(&n->space, "lanes"), key = key_of_lane(name);
+    AUTO(kv_entry_done) struct kv_entry entry = {0};
+    AUTO(message_free) Bellows__V1__LaneInfo *info = NULL;
+    struct bytes_mut packed = {0};
+    bool found = false, won;
+    uint64_t revision;
+    TRY(kv_get(&entry, &found, n->link, bucket.text, key.text));
+    if (!found) {
+        return OK;
+    }
+    TRY(message_unpack(&info, &bellows__v1__lane_info__descriptor, entry.value, MESSAGE_BYTES_MAX,
+                       "lane entry"));
+    char *reason = info->reason; /* the message's own block: not freed one by one */
+    info->state = state;
+    info->reason = n->lanes[idx].why;
+    enum err code = message_pack(&packed, info, MESSAGE_BYTES_MAX, "lane entry");
+    info->reason = reason;
+    TRY(code);
+    code = kv_update(&revision, &won, n->link, bucket.text, key.text,
+                     bytes_of(packed.ptr, packed.len), entry.revision);
+    mem_free(packed.ptr);
+    return code;
+}
+
+static void say(struct node *n, unsigned idx, Bellows__V1__LaneState state, bool entry_too) {
+    if (n->link) {
+        beat_for(n, idx, state);
+        IGNORE(transport_flush(n->link, LOOK_NS));
+        if (entry_too) {
+            IGNORE(write_entry(n, idx, state));
+        }
+    }
+    n->lanes[idx].told_ns = clock_ns();
 }
 
 static void note_end(struct node *n, unsigned idx, const struct child_end *end, uint64_t lived_ns,
@@ -178,9 +247,10 @@ static void note_end(struct node *n, unsigned idx, const struct child_end *end, 
     struct node_lane *lane = &n->lanes[idx];
     uint64_t pause_ns = FIRST_PAUSE_NS;
     atomic_fetch_sub(&n->lanes_running, 1);
-    say_it_ended(n, idx);
     if (draining) {
         log_info("lane.exited", "gpu=%u exit_code=%d signal=%d", idx, end->exit_code, end->signal);
+        snprintf(lane->why, sizeof lane->why, "its node was ended");
+        say(n, idx, BELLOWS__V1__LANE_STATE__LANE_STOPPED, true);
         lane->given_up = true;
         return;
     }
@@ -190,7 +260,14 @@ static void note_end(struct node *n, unsigned idx, const struct child_end *end, 
     }
     pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
     lane->next_start_ns = clock_ns() + pause_ns;
-    lane->given_up = end->exit_code == LANE_EXIT_FENCED || lane->failures >= RESTARTS_MAX;
+    lane->given_up = lane->failures >= RESTARTS_MAX;
+    snprintf(lane->why, sizeof lane->why, "its process ended %u times in a row, last with %s %d",
+             lane->failures, end->signal ? "signal" : "exit code",
+             end->signal ? end->signal : end->exit_code);
+    say(n, idx,
+        lane->given_up ? BELLOWS__V1__LANE_STATE__LANE_FENCED
+                       : BELLOWS__V1__LANE_STATE__LANE_STOPPED,
+        true);
     log_line(lane->given_up ? LOG_ERROR : LOG_WARN,
              lane->given_up ? "lane.given_up" : "lane.exited",
              "gpu=%u exit_code=%d signal=%d lived_ns=%llu failures=%u pause_ns=%llu", idx,
@@ -207,6 +284,14 @@ static void look_after(struct node *n, unsigned idx, bool draining) {
     if (ended) {
         note_end(n, idx, &end, clock_ns() - started_ns, draining);
     }
+    if (atomic_exchange(&lane->resumed, false) && lane->child.pid == 0) {
+        lane->failures = 0;
+        lane->given_up = false;
+        lane->next_start_ns = 0;
+    }
+    if (lane->given_up && !draining && clock_ns() - lane->told_ns >= BEAT_NS) {
+        say(n, idx, BELLOWS__V1__LANE_STATE__LANE_FENCED, false);
+    }
     if (lane->child.pid == 0 && !lane->given_up && !draining && clock_ns() >= lane->next_start_ns &&
         start_lane(n, idx) != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];
@@ -217,13 +302,13 @@ static void look_after(struct node *n, unsigned idx, bool draining) {
 }
 
 static void signal_lanes(struct node *n, int number) {
-    for (unsigned i = 0; i < n->config->lanes_count; i++) {
+    for (unsigned i = 0; i < n->lanes_count; i++) {
         child_signal(&n->lanes[i].child, number);
     }
 }
 
 static bool any_runs(const struct node *n) {
-    for (unsigned i = 0; i < n->config->lanes_count; i++) {
+    for (unsigned i = 0; i < n->lanes_count; i++) {
         if (n->lanes[i].child.pid > 0) {
             return true;
         }
@@ -232,7 +317,7 @@ static bool any_runs(const struct node *n) {
 }
 
 static bool any_hope(const struct node *n) {
-    for (unsigned i = 0; i < n->config->lanes_count; i++) {
+    for (unsigned i = 0; i < n->lanes_count; i++) {
         if (!n->lanes[i].given_up) {
             return true;
         }
@@ -240,39 +325,26 @@ static bool any_hope(const struct node *n) {
     return false;
 }
 
-static enum err supervise(struct node *n, const sigset_t *set) {
-    bool draining = false;
-    uint64_t drain_ns = 0;
-    for (;;) {
-        for (unsigned i = 0; i < n->config->lanes_count; i++) {
-            look_after(n, i, draining);
-        }
-        if (draining && !any_runs(n)) {
-            return OK;
-        }
-        REQUIRE(draining || any_hope(n), E_DEVICE,
-                "all lanes of node %s have failed; the log above says why", n->config->name);
-        struct timespec wait = {0, (long)LOOK_NS};
-        int number = sigtimedwait(set, NULL, &wait);
-        bool orphan = !draining && child_is_orphan(n->config->parent);
-        if (number == SIGTERM || number == SIGINT || number == SIGHUP || orphan) {
-            log_info("node.drains", "signal=%d again=%d", number > 0 ? number : 0, draining);
-            signal_lanes(n, SIGTERM);
-            drain_ns = draining ? drain_ns : clock_ns();
-            draining = true;
-        }
-        if (draining && clock_ns() - drain_ns > n->config->drain_ns + KILL_AFTER_NS) {
-            log_warn("node.kills", "after_ns=%llu", (unsigned long long)(clock_ns() - drain_ns));
-            signal_lanes(n, SIGKILL);
+/* --- Orders --- */
+
+static enum err on_order(void *ctx, const struct control_order *order) {
+    struct node *n = ctx;
+    if (order->verb == CONTROL_STOP) {
+        atomic_store(&n->stop, true);
+        return OK;
+    }
+    for (unsigned i = 0; i < n->lanes_count; i++) {
+        if (!order->one_lane || order->gpu == i) {
+            atomic_store(&n->lanes[i].drained, order->verb == CONTROL_DRAIN);
+            atomic_store(&n->lanes[i].resumed, order->verb == CONTROL_RESUME);
         }
     }
+    return OK;
 }
-
-/* --- Being found --- */
 
 static void add_data(void *ctx, struct text *json) {
     struct node *n = ctx;
-    text_addf(json, "{\"lanes\":%u,\"running\":%u}", n->config->lanes_count,
+    text_addf(json, "{\"lanes\":%u,\"running\":%u}", n->lanes_count,
               atomic_load(&n->lanes_running));
 }
 
@@ -293,6 +365,60 @@ static enum err discover(struct node *n) {
     return service_open(&n->service, n->link, &config);
 }
 
+/* Without a server lanes are kept all the same; it is looked for again. */
+static void connect(struct node *n) {
+    struct transport_options link = n->config->transport;
+    struct control_options control = {.space = &n->space,
+                                      .node = n->config->name,
+                                      .supervisor = true,
+                                      .handler = on_order,
+                                      .handler_ctx = n};
+    if (n->link || clock_ns() - n->linked_ns < CONNECT_NS) {
+        return;
+    }
+    link.name = "bellows node";
+    if (transport_open(&n->link, &link) != OK ||
+        control_open(&n->control, n->link, &control) != OK || discover(n) != OK) {
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_warn("node.unconnected", "detail=%s", log_quote(quoted, sizeof quoted, err_detail()));
+        control_close(&n->control);
+        transport_close(&n->link);
+    }
+    n->linked_ns = clock_ns();
+}
+
+static enum err supervise(struct node *n, const sigset_t *set) {
+    bool draining = false;
+    uint64_t drain_ns = 0;
+    for (;;) {
+        connect(n);
+        for (unsigned i = 0; i < n->lanes_count; i++) {
+            look_after(n, i, draining);
+        }
+        if (draining && !any_runs(n)) {
+            return OK;
+        }
+        REQUIRE(draining || any_hope(n), E_DEVICE,
+                "all lanes of node %s have failed; the log above says why", n->config->name);
+        struct timespec wait = {0, (long)LOOK_NS};
+        int number = sigtimedwait(set, NULL, &wait);
+        bool orphan = !draining && child_is_orphan(n->config->parent);
+        bool ordered = !draining && atomic_load(&n->stop);
+        if (number == SIGTERM || number == SIGINT || number == SIGHUP || orphan || ordered) {
+            log_info("node.drains", "signal=%d again=%d", number > 0 ? number : 0, draining);
+            signal_lanes(n, SIGTERM);
+            drain_ns = draining ? drain_ns : clock_ns();
+            draining = true;
+        }
+        if (draining && clock_ns() - drain_ns > n->config->drain_ns + KILL_AFTER_NS) {
+            log_warn("node.kills", "after_ns=%llu", (unsigned long long)(clock_ns() - drain_ns));
+            signal_lanes(n, SIGKILL);
+        }
+    }
+}
+
+/* --- Being found --- */
+
 enum err node_run(const struct node_config *config) {
     sigset_t set;
     sigemptyset(&set);
@@ -301,21 +427,16 @@ enum err node_run(const struct node_config *config) {
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    REQUIRE(config->lanes_count >= 1 && config->lanes_count <= LANES_PER_NODE_MAX, E_USAGE,
-            "a node has 1 to %d lanes, not %u", LANES_PER_NODE_MAX, config->lanes_count);
+    unsigned count = config->devices ? (unsigned)config->devices->count : config->lanes_count;
+    REQUIRE(count >= 1 && count <= LANES_PER_NODE_MAX, E_USAGE, "a node has 1 to %d lanes, not %u",
+            LANES_PER_NODE_MAX, count);
     TRY(id_check(config->name, "node name"));
-    AUTO(node_done) struct node n = {.config = config, .lock_fd = -1};
+    AUTO(node_done) struct node n = {.config = config, .lanes_count = count, .lock_fd = -1};
     TRY(subject_space_init(&n.space, config->prefix));
     TRY(lock_path(n.lock_path, config));
     TRY(take_lock(&n.lock_fd, n.lock_path, config));
-    for (unsigned i = 0; i < config->lanes_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         TRY(start_lane(&n, i)); /* before the connection makes threads */
-    }
-    struct transport_options link = config->transport;
-    link.name = "bellows node";
-    if (transport_open(&n.link, &link) != OK || discover(&n) != OK) {
-        char quoted[ERR_DETAIL_BYTES + 64];
-        log_warn("node.unconnected", "detail=%s", log_quote(quoted, sizeof quoted, err_detail()));
     }
     return supervise(&n, &set);
 }

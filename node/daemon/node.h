@@ -1,8 +1,11 @@
 /* Node: the supervisor of a host's lanes. It starts one process per lane, watches them, starts them again with growing pauses, gives up on
- * one that keeps failing, and passes a signal on so that all drain.
+ * one that keeps failing, and passes a signal on so that all drain. It touches no device: each lane's process is told its own, by UUID,
+ * and sees no other.
  *
- * When a lane's process ends, the supervisor says so on the lane's heartbeat subject, so that the coordinator moves its jobs at once
- * instead of after the silence limit.
+ * When a lane's process ends, the supervisor says so on the lane's heartbeat subject and in its directory entry, so that the coordinator
+ * moves its jobs at once instead of after the silence limit. A lane that it gave up is shown as fenced until somebody resumes it.
+ *
+ * It hears the orders to node and lanes (control.h), so that a lane that is started again stays drained.
  *
  * One node of a name per server and host: a lock file with the pid, which the kernel releases when the process dies, however it dies.
  *
@@ -10,6 +13,7 @@
  * Errors   E_USAGE when the node runs already; those of its parts.
  */
 #pragma once
+#include "node/daemon/devices.h"
 #include "node/transport/transport.h"
 
 #include <sys/types.h>
@@ -17,12 +21,13 @@
 struct node_config {
     const char *name;
     const char *prefix;
-    const char *runtime_dir; /* lock files; made if it is not there */
-    unsigned lanes_count;
+    const char *runtime_dir;           /* lock files; made if it is not there */
+    unsigned lanes_count;              /* on the processor; with devices: one for each of them */
+    const struct device_list *devices; /* lent; NULL: the processor */
     struct transport_options transport;
     uint64_t drain_ns;
     pid_t parent; /* 0: stands alone */
-    /* The lane's command line, NULL-terminated; --lane, --session and --supervisor are added to it. */
+    /* The lane's command line, NULL-terminated; --lane, --session, --device, --share and --supervisor are added to it, and --drained. */
     const char *const *lane_argv;
 };
 /* Returns after a signal, when all lanes have ended. */

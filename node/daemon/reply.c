@@ -1,6 +1,7 @@
-/* What becomes of a job, by its error's class (fate.h): first the result or the way back is stored, then the record moves, then the
- * delivery is acknowledged. Every step may be done twice, so when the server is away the whole is simply tried again, for as long as a
- * finished proof is worth keeping.
+/* What becomes of a job. A proof is checked first, while the device is at the next job: one that does not verify is settled (settle.c)
+ * and comes back with a verdict. Then, by its error's class (fate.h), the result or the way back is stored, then the record moves, then
+ * the delivery is acknowledged. Every step may be done twice, so when the server is away the whole is simply tried again, for as long as
+ * a finished proof is worth keeping.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,11 @@ static enum record_answer change_give_back(struct record *r, void *ctx) {
                             now_unix_ms());
 }
 
+static enum record_answer change_worker_lost(struct record *r, void *ctx) {
+    const struct lane_job *job = ctx;
+    return record_take_back(r, job->index, job->epoch, true, job->fault.detail, now_unix_ms());
+}
+
 static enum record_answer change_take_back(struct record *r, void *ctx) {
     const struct lane_job *job = ctx;
     return record_take_back(r, job->index, job->epoch, false, "the lane was drained",
@@ -64,14 +70,22 @@ static enum err move_record(struct lane *lane, struct lane_job *job, record_chan
     return record_apply(&answer, &job->slot, &at, job->generation, change, ctx);
 }
 
+/* From intake to now, by the clock that the coordinator wrote into the record: two machines' wall time, so milliseconds at best. */
+static uint64_t elapsed_ns(const struct lane_job *job) {
+    uint64_t now = now_unix_ms(), queued = job->slot.record.queued_unix_ms;
+    uint64_t ns = job->slot.loaded && queued && now > queued ? (now - queued) * 1000000 : 0;
+    return ns > job->report.total_ns ? ns : job->report.total_ns; /* it took at least that */
+}
+
 /* One partition, or a failed one: the job's only result. */
 static enum err store_result(struct lane *lane, struct lane_job *job) {
+    ASSERT(job->has_proof == (job->fault.code == OK) && job->checked == job->has_proof);
     struct job_place at = job_place_of(job, lane->links.control, &lane->space);
     struct job_report whole = {.name = job->name,
                                .generation = job->generation,
                                .job = job->job,
                                .fault = job->fault,
-                               .elapsed_ns = 0};
+                               .elapsed_ns = elapsed_ns(job)};
     AUTO(bytes_free) struct bytes_mut packed = {0};
     Bellows__V1__Status status;
     bool won = false;
@@ -86,6 +100,7 @@ static enum err store_result(struct lane *lane, struct lane_job *job) {
 }
 
 static enum err store_part(struct lane *lane, struct lane_job *job) {
+    ASSERT(job->checked);
     struct job_place at = job_place_of(job, lane->links.control, &lane->space);
     AUTO(bytes_free) struct bytes_mut packed = {0};
     bool won = false;
@@ -114,7 +129,7 @@ static enum err settle_once(struct lane *lane, struct lane_job *job, struct verd
     case FATE_GIVE_BACK:
     case FATE_TRY_AGAIN:
     case FATE_SETTLE:
-        TRY(move_record(lane, job, change_give_back, job));
+        TRY(move_record(lane, job, verdict.death ? change_worker_lost : change_give_back, job));
         break;
     }
     return OK;
@@ -160,27 +175,42 @@ static const char *outcome_name(const struct lane_job *job, struct verdict verdi
     }
 }
 
-static void log_story(const struct lane_job *job, struct verdict verdict, enum err stored) {
-    char steps[900] = "", quoted[ERR_DETAIL_BYTES + 64] = "", digest[SHA256_HEX_BYTES];
+/* " fetch_ms=1.204 fetch_bytes=81920 decode_ms=…": each step as it was measured, decode summed over its threads. */
+static void write_steps(char *out, size_t out_bytes, const struct part_report *report) {
     size_t at = 0;
-    for (size_t i = 0; i < job->report.steps_count; i++) {
-        const struct part_step *s = &job->report.steps[i];
-        int n = snprintf(steps + at, sizeof steps - at, " %s_ns=%llu", s->name,
-                         (unsigned long long)s->ns);
-        at += n > 0 && (size_t)n < sizeof steps - at ? (size_t)n : 0;
+    out[0] = 0;
+    for (size_t i = 0; i < report->steps_count; i++) {
+        const struct part_step *s = &report->steps[i];
+        char bytes[64] = "";
+        if (s->bytes) {
+            snprintf(bytes, sizeof bytes, " %s_bytes=%llu", s->name, (unsigned long long)s->bytes);
+        }
+        int n = snprintf(out + at, out_bytes - at, " %s_ms=%.3f%s", s->name, (double)s->ns / 1e6,
+                         bytes);
+        if (n < 0 || (size_t)n >= out_bytes - at) {
+            out[at] = 0;
+            return;
+        }
+        at += (size_t)n;
     }
-    steps[at] = 0;
+}
+
+static void log_story(const struct lane *lane, const struct lane_job *job, struct verdict verdict,
+                      enum err stored) {
+    char steps[1600], quoted[ERR_DETAIL_BYTES + 64] = "", device[200], digest[SHA256_HEX_BYTES];
+    write_steps(steps, sizeof steps, &job->report);
     sha256_hex(digest, &job->key_digest);
     enum err code = stored != OK ? stored : job->fault.code;
     log_line(verdict.alarm || stored != OK ? LOG_ERROR : LOG_INFO, "job.ended",
              "job=%s tenant=%s part=%u outcome=%s key=%.16s generation=%llu epoch=%llu attempt=%u "
-             "total_ns=%llu body_bytes=%llu%s%s%s%s%s",
+             "device=%s total_ms=%.3f body_bytes=%llu%s%s%s%s%s",
              job->name.job, job->name.tenant, job->index,
              stored != OK ? "not_stored" : outcome_name(job, verdict), digest,
              (unsigned long long)job->generation, (unsigned long long)job->epoch,
-             job->report.attempt, (unsigned long long)job->report.total_ns,
-             (unsigned long long)job->body_bytes, steps, code != OK ? " error=" : "",
-             code != OK ? err_name(code) : "", code != OK ? " detail=" : "",
+             job->report.attempt, log_quote(device, sizeof device, lane->backend->device_name),
+             (double)(clock_ns() - job->taken_ns) / 1e6, (unsigned long long)job->body_bytes, steps,
+             code != OK ? " error=" : "", code != OK ? err_name(code) : "",
+             code != OK ? " detail=" : "",
              code != OK
                  ? log_quote(quoted, sizeof quoted, stored != OK ? err_detail() : job->fault.detail)
                  : "");
@@ -238,6 +268,46 @@ static void send_event(struct lane *lane, const struct lane_job *job, struct ver
     job_event_send(&at, &event);
 }
 
+/* --- The check --- */
+
+/* E_SELFCHECK: job->first holds the sums, for a second opinion. */
+static enum err check_proof(struct lane_job *job) {
+    enum err code = groth16_check(&job->proved, job->key);
+    for (int step = 0; step < STEP_COUNT; step++) {
+        part_report_step(&job->report, prove_step_name((enum prove_step)step),
+                         job->proved.times.ns[step], 0);
+    }
+    job->checked = code == OK;
+    if (code != OK) {
+        struct fault fault = fault_of(code);
+        job->first = job->proved.sums;
+        prove_result_done(&job->proved);
+        job->has_proof = false;
+        return fault_raise(&fault);
+    }
+    return OK;
+}
+
+/* True: the job is somebody else's now, and comes back with a verdict. */
+static bool sent_to_settle(struct lane *lane, struct lane_job *job) {
+    if (!job->has_proof || job->checked) {
+        return false;
+    }
+    enum err code = check_proof(job);
+    if (verdict_of(code).fate != FATE_SETTLE) {
+        job->fault = fault_of(code);
+        return false;
+    }
+    log_warn("proof.caught", "job=%s tenant=%s part=%u", job->name.job, job->name.tenant,
+             job->index);
+    if (queue_put(lane->to_settle, &job, UINT64_MAX) == OK) {
+        return true;
+    }
+    job->fault = fault_of(err_set(E_CANCELLED, "the lane is ending"));
+    atomic_store(&job->handed_back, true);
+    return false;
+}
+
 /* --- The thread --- */
 
 static void reply_to(struct lane *lane, struct lane_job *job) {
@@ -265,8 +335,9 @@ static void reply_to(struct lane *lane, struct lane_job *job) {
     if (stored == OK) {
         acknowledge(lane, job);
     }
+    part_report_step(&job->report, "store", clock_ns() - start_ns, 0); /* for the story alone */
     count(lane, job, verdict);
-    log_story(job, verdict, stored);
+    log_story(lane, job, verdict, stored);
     if (!job->stale) {
         send_spans(lane, job);
         send_event(lane, job, verdict);
@@ -277,8 +348,10 @@ void *lane_reply_main(void *ctx) {
     struct lane *lane = ctx;
     struct lane_job *job = NULL;
     while (queue_take(lane->to_reply, &job, UINT64_MAX) == OK) {
-        reply_to(lane, job);
-        lane_release(lane, &job);
+        if (!sent_to_settle(lane, job)) {
+            reply_to(lane, job);
+            lane_release(lane, &job);
+        }
     }
     return NULL;
 }

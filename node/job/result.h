@@ -13,7 +13,7 @@
 #include "node/job/store.h"
 #include "proto/job.h"
 
-enum { PART_STEPS_MAX = STEP_COUNT + 8 };
+enum { PART_STEPS_MAX = STEP_COUNT + 12 };
 
 struct part_step {
     const char *name; /* lent, static */

@@ -7,6 +7,7 @@
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "proto/fleet.pb-c.h"
 #include "tests/e2e/host.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -371,6 +372,86 @@ static void claim_drain(void) {
     host_stop(&h);
 }
 
+struct told {
+    struct host *h;
+    const char *node;
+    Bellows__V1__LaneState state;
+};
+
+static bool says(void *ctx) {
+    struct told *t = ctx;
+    char reason[200];
+    return lane_state_told(reason, &t->h->user, (struct lane_name){t->node, 0}) == (int)t->state;
+}
+
+static void wait_for_state(struct host *h, const char *node, Bellows__V1__LaneState state) {
+    struct told told = {h, node, state};
+    wait_until(says, &told, "the lane's entry says its state");
+}
+
+static void claim_orders(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    struct subject_space *space = &h.user.space;
+    struct subject drain = subject_ctl_node(space, "w0", "drain");
+    struct subject resume = subject_ctl_node(space, "w0", "resume");
+    struct subject stop = subject_ctl_node(space, "w0", "stop");
+    CHECK_OK(give_order(&h.user, drain.text, 0));
+    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    pid_t pid = host_lane_pid(&h, 0, 0);
+    host_kill_lane(&h, 0, 0); /* what takes its place is drained too */
+    for (int n = 0; n < 1000 && host_lane_pid(&h, 0, 0) == pid; n++) {
+        clock_sleep_ns(SECOND / 100);
+    }
+    CHECK(host_lane_pid(&h, 0, 0) != pid);
+    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    submit_many(&h, 3);
+    clock_sleep_ns(SECOND);
+    CHECK_EQ(0, host_stream_count(&h, "DONE"));
+    CHECK_OK(give_order(&h.user, resume.text, 0));
+    check_many(&h, 3);
+    CHECK_OK(give_order(&h.user, stop.text, 0));
+    bool ended = false;
+    struct child_end end = {.exit_code = -2};
+    for (int n = 0; n < 1000 && !ended; n++) {
+        child_poll(&ended, &end, &h.nodes[0]);
+        clock_sleep_ns(SECOND / 100);
+    }
+    CHECK_EQ(0, end.exit_code);
+    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_STOPPED);
+    host_stop(&h);
+}
+
+/* However a lane falls silent, what it had runs elsewhere within 4 s. */
+static void claim_dead_lanes_work_moves(void) {
+    struct host h;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_start_node(&h, 1, 1, NULL);
+    host_wait_for_lanes(&h, 2);
+    submit_many(&h, 40);
+    host_signal_lane(&h, 0, 0, SIGSTOP); /* neither dead for its supervisor nor alive */
+    uint64_t start_ns = clock_ns();
+    check_many(&h, 40);
+    CHECK(clock_ns() - start_ns < 4 * SECOND + SECOND / 2); /* and the proofs themselves */
+    host_signal_lane(&h, 0, 0, SIGKILL);
+    host_stop(&h);
+}
+
+static void claim_no_device(void) {
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    setenv("CUDA_VISIBLE_DEVICES", "", 1); /* no machine has one for this claim */
+    host_run(&ran, &h, "node --name w0 --backend cuda --server %s", h.server.url);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    CHECK_EQ(3, ran.exit_code);
+    CHECK_HAS(ran.out, "CUDA"); /* the cause, and what to do */
+    host_stop(&h);
+}
+
 static void claim_one_node_of_a_name(void) {
     struct host h;
     struct ran ran;
@@ -449,6 +530,10 @@ int main(int argc, char **argv) {
         {"a server that comes back with empty storage gets its streams again", claim_lost_storage},
         {"cancel and deadline from the command line", claim_cancel},
         {"SIGTERM drains a node, another one goes on", claim_drain},
+        {"a node is drained, resumed and stopped by order, also across a lane's death",
+         claim_orders},
+        {"the work of a frozen lane runs elsewhere within 4 s", claim_dead_lanes_work_moves},
+        {"a node that is to use CUDA and cannot ends with 3 and says why", claim_no_device},
         {"one node of a name, and a stale lock is no obstacle", claim_one_node_of_a_name},
         {"dev starts and stops without leftovers, even when killed", claim_dev},
     };

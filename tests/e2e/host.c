@@ -20,10 +20,16 @@
 #define SECOND UINT64_C(1000000000)
 enum { WORDS_MAX = 40, PATH_BYTES = 640 };
 
+static const char *program_path = "bellows";
+
+void host_use_program(const char *path) {
+    program_path = path;
+}
+
 const char *host_program(void) {
     static char path[512];
     const char *build = getenv("BELLOWS_BUILD");
-    snprintf(path, sizeof path, "%s/bellows", build ? build : "build");
+    snprintf(path, sizeof path, "%s/%s", build ? build : "build", program_path);
     return path;
 }
 
@@ -69,6 +75,15 @@ void host_start_node(struct host *h, unsigned idx, unsigned lanes_count, const c
     const char *words[] = {
         "node", name, lanes, cache, "--backend=cpu", "--threads=1", "--allow-insecure-keys",
         option, NULL};
+    start(&h->nodes[idx], h, log, words);
+}
+
+void host_start_cuda_node(struct host *h, unsigned idx) {
+    char name[32], cache[PATH_BYTES], log[32];
+    snprintf(name, sizeof name, "--name=w%u", idx);
+    snprintf(cache, sizeof cache, "--cache=%s/cache%u", h->dir, idx);
+    snprintf(log, sizeof log, "node%u.log", idx);
+    const char *words[] = {"node", name, cache, "--backend=cuda", "--allow-insecure-keys", NULL};
     start(&h->nodes[idx], h, log, words);
 }
 
@@ -186,11 +201,15 @@ static bool is_ours(const struct host *h, pid_t pid) {
     return len > 0 && memmem(line, len, h->dir, strlen(h->dir)) != NULL;
 }
 
-void host_kill_lane(struct host *h, unsigned node_idx, unsigned gpu) {
+void host_signal_lane(struct host *h, unsigned node_idx, unsigned gpu, int number) {
     pid_t pid = host_lane_pid(h, node_idx, gpu);
     if (is_ours(h, pid)) {
-        kill(pid, SIGKILL);
+        kill(pid, number);
     }
+}
+
+void host_kill_lane(struct host *h, unsigned node_idx, unsigned gpu) {
+    host_signal_lane(h, node_idx, gpu, SIGKILL);
 }
 
 uint64_t host_stream_count(struct host *h, const char *tail) {

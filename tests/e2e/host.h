@@ -25,6 +25,8 @@ struct host {
 const char *host_program(void); /* a path */
 /* The folder and the server alone. */
 void host_start_server(struct host *h, const struct check_server_options *options);
+/* Another program than the build folder's `bellows` from now on, by its path below that folder. */
+void host_use_program(const char *path);
 /* The server and a coordinator. */
 void host_start(struct host *h);
 /* Ends everything, removes the folder. */
@@ -35,6 +37,8 @@ void host_start_coordinator(struct host *h);
 void host_kill_coordinator(struct host *h); /* kill -9 */
 /* Node "w<idx>" with so many lanes, a cache of its own, and more options (NULL: none). */
 void host_start_node(struct host *h, unsigned idx, unsigned lanes_count, const char *option);
+/* The same with one lane for each CUDA device. */
+void host_start_cuda_node(struct host *h, unsigned idx);
 /* SIGTERM; its exit code, at most 30 s later. */
 int host_drain_node(struct host *h, unsigned idx);
 void host_wait_for_lanes(struct host *h, unsigned lanes_count);
@@ -42,6 +46,7 @@ void host_wait_for_lanes(struct host *h, unsigned lanes_count);
 pid_t host_lane_pid(struct host *h, unsigned node_idx, unsigned gpu);
 /* kill -9; nothing when it is dead already. */
 void host_kill_lane(struct host *h, unsigned node_idx, unsigned gpu);
+void host_signal_lane(struct host *h, unsigned node_idx, unsigned gpu, int number);
 /* Messages in the fleet's stream with this tail: "DONE". */
 uint64_t host_stream_count(struct host *h, const char *tail);
 

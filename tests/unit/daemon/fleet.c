@@ -3,6 +3,7 @@
  */
 #include "tests/unit/daemon/fleet.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,8 +84,16 @@ static enum err device_key_load(struct backend_key **out, struct backend *b, str
     struct device *d = (struct device *)b;
     REQUIRE(atomic_load(&states[d->idx].trouble) != TROUBLE_LIMIT, E_LIMIT, "no room on lane %u",
             d->idx);
-    if (atomic_load(&states[d->idx].trouble) == TROUBLE_WRONG_SUM) {
+    switch ((enum trouble)atomic_load(&states[d->idx].trouble)) {
+    case TROUBLE_WRONG_SUM:
         reference_break(d->inner, 1, strikes(d->idx) ? 1 : 0);
+        break;
+    case TROUBLE_LIE:
+        reference_break(d->inner, 1, UINT_MAX);
+        break;
+    default:
+        reference_break(d->inner, -1, 0);
+        break;
     }
     return d->inner->ops->key_load(out, d->inner, key);
 }

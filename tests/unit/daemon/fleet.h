@@ -18,7 +18,8 @@ enum trouble {
     TROUBLE_LIMIT,       /* no room for the key */
     TROUBLE_HANG,        /* until the trouble is over */
     TROUBLE_SLOW,        /* 100 ms more per job, cancel is seen */
-    TROUBLE_WRONG_SUM    /* troubles_left computations are wrong */
+    TROUBLE_WRONG_SUM,   /* troubles_left computations are wrong */
+    TROUBLE_LIE          /* all computations are wrong */
 };
 
 struct fleet_lane {

@@ -1,15 +1,18 @@
 /* Key files: fetched by digest, never believed without it. */
 #include "node/daemon/keyfile.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/transport/fleet.h"
 #include "node/transport/loopback.h"
-#include "tests/check/check.h"
+#include "tests/unit/daemon/submitter.h"
 
 struct store { /* a fleet's key bucket, and a node's folder */
     struct loopback *broker;
@@ -59,6 +62,22 @@ static struct sha256 push(struct store *s, const char *case_name, const char *di
     file_map_close(&other);
     snprintf(path, sizeof path, "%s/circuit.zkey", case_name);
     CHECK_OK(file_map_open(&key, check_vectors(path)));
+    sha256_hex(hex, &digest);
+    CHECK_OK(object_put_bytes(&info, s->link, bucket.text, hex, key.bytes));
+    file_map_close(&key);
+    return digest;
+}
+
+static struct sha256 push_spoiled(struct store *s) {
+    char hex[SHA256_HEX_BYTES], path[300];
+    struct file_map key;
+    struct sha256 digest;
+    struct object_info info;
+    struct subject bucket = bucket_keys(&s->space);
+    snprintf(path, sizeof path, "%s/spoiled", s->dir);
+    write_spoiled_key(path, "bn128/chain200");
+    CHECK_OK(file_map_open(&key, path));
+    CHECK_OK(sha256_of(&digest, key.bytes));
     sha256_hex(hex, &digest);
     CHECK_OK(object_put_bytes(&info, s->link, bucket.text, hex, key.bytes));
     file_map_close(&key);
@@ -231,6 +250,69 @@ static void claim_limit(void) {
     store_close(&s);
 }
 
+static bool go_on(void *ctx, double done) {
+    bool *answer = ctx;
+    (void)done;
+    return *answer;
+}
+
+static void claim_idle_check(void) {
+    struct store s;
+    struct sha256 digests[2], digest;
+    struct key *key = NULL, *unchecked = NULL;
+    struct keyfile_times times;
+    struct key_report report;
+    bool answer = false;
+    store_open(&s);
+    setenv("BELLOWS_CACHE", s.dir, 1); /* nothing is remembered from other runs */
+    CHECK(!keyfiles_next_unchecked(&unchecked, &digest, s.files));
+    digests[0] = push(&s, "bls12381/chain200", NULL);
+    digests[1] = push_spoiled(&s);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[i], NULL));
+        key_unref(&key);
+    }
+    CHECK(keyfiles_next_unchecked(&unchecked, &digest, s.files));
+    CHECK_MEM(&digests[0], &digest, sizeof digest);
+    CHECK_ERR(E_CANCELLED, keyfiles_check_idle(&report, s.files, unchecked, go_on, &answer));
+    key_unref(&unchecked);
+    CHECK(
+        keyfiles_next_unchecked(&unchecked, &digest, s.files)); /* interrupted: still to be done */
+    CHECK_MEM(&digests[0], &digest, sizeof digest);
+    answer = true;
+    CHECK_OK(keyfiles_check_idle(&report, s.files, unchecked, go_on, &answer));
+    key_unref(&unchecked);
+    CHECK(keyfiles_next_unchecked(&unchecked, &digest, s.files));
+    CHECK_MEM(&digests[1], &digest, sizeof digest);
+    CHECK_ERR(E_CURVE, keyfiles_check_idle(&report, s.files, unchecked, go_on, &answer));
+    key_unref(&unchecked);
+    CHECK(!keyfiles_next_unchecked(&unchecked, &digest, s.files));
+    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[0], NULL));
+    key_unref(&key);
+    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[1], NULL));
+    CHECK(!key);
+    store_close(&s);
+}
+
+static void claim_cancelled_wait(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    _Atomic int cancel = 1;
+    char path[1300];
+    store_open(&s);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    snprintf(path, sizeof path, "%s.lock", path_of(&s, &digest));
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* another lane fetches */
+    CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    CHECK_ERR(E_CANCELLED, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    close(fd);
+    cancel = 0;
+    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    key_unref(&key);
+    store_close(&s);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a key is fetched once and found again", claim_fetched_once},
@@ -242,6 +324,9 @@ int main(int argc, char **argv) {
         {"what is stored under a digest must have it", claim_other_content},
         {"a changed key is another key", claim_changed_key},
         {"an insecure key is refused unless allowed", claim_insecure},
+        {"keys are checked in idle time, an interrupted check again, and a bad key is refused then",
+         claim_idle_check},
+        {"who waits for another lane's fetch can be cancelled", claim_cancelled_wait},
         {"the folder keeps its limit, the key used longest ago leaves", claim_limit},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));

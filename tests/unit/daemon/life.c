@@ -329,6 +329,10 @@ static void claim_device_lost(void) {
     fleet_start_lane(f, 0);
     AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     check_proved(r, MUL, 1);
+    struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
+    CHECK_EQ(1, record_part_counts(&slot.record.parts[0]).deaths);
+    CHECK_EQ(0, record_part_counts(&slot.record.parts[0]).attempts);
+    record_slot_done(&slot);
     fleet_free(&f);
 }
 
@@ -354,6 +358,203 @@ static void claim_wrong_sum(void) {
     CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
     CHECK_EQ(1, lane_counts_of(f->lanes[0].lane).strikes);
     record_slot_done(&slot);
+    fleet_free(&f);
+}
+
+struct told { /* what a lane's directory entry is waited for to say */
+    const struct submitter *user;
+    uint32_t gpu;
+    Bellows__V1__LaneState state;
+    char reason[200];
+};
+
+static bool says(void *ctx) {
+    struct told *t = ctx;
+    return lane_state_told(t->reason, t->user, (struct lane_name){"w", t->gpu}) == (int)t->state;
+}
+
+static void wait_for_state(struct told *t, struct fleet *f, uint32_t gpu,
+                           Bellows__V1__LaneState state) {
+    *t = (struct told){&f->user, gpu, state, ""};
+    wait_until(says, t, "the lane's entry says its state");
+}
+
+static uint64_t results_stored(struct fleet *f) {
+    struct stream_info info;
+    struct subject stream = stream_name(&f->user.space, "DONE");
+    CHECK_OK(stream_info(&info, f->user.link, stream.text));
+    return info.messages_count;
+}
+
+static void submit_some(struct fleet *f, int count) {
+    for (int i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
+    }
+}
+
+static void check_some(struct fleet *f, int count) {
+    for (int i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, MUL, 1);
+    }
+}
+
+static void claim_liar(void) {
+    struct fleet *f = fleet_new(1);
+    struct told told;
+    fleet_trouble(0, TROUBLE_LIE, 0);
+    submit_some(f, 6);
+    wait_until(lane_is_fenced, f->lanes[0].lane, "the lane whose device lies is fenced");
+    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_FENCED);
+    CHECK_HAS(told.reason, "fenced after 3 strikes");
+    CHECK_HAS(told.reason, "wrongly");
+    CHECK_EQ(3, lane_counts_of(f->lanes[0].lane).strikes);
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
+    CHECK_EQ(0, results_stored(f)); /* nothing wrong has left */
+    fleet_start_lane(f, 1);
+    check_some(f, 6);
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
+    fleet_trouble(0, TROUBLE_NONE, 0); /* repaired */
+    struct subject resume = subject_ctl_lane(&f->user.space, (struct lane_name){"w", 0}, "resume");
+    CHECK_OK(give_order(&f->user, resume.text, 0));
+    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
+    CHECK_STR("", told.reason);
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes);
+    fleet_stop_lane(f, 1);
+    prove_one(f, "after", MUL);
+    CHECK_EQ(1, lane_counts_of(f->lanes[0].lane).done);
+    fleet_free(&f);
+}
+
+static void claim_thousand_unsatisfied(void) {
+    enum { JOBS = 1000, AT_ONCE = 50 };
+    struct fleet *f = fleet_new(2);
+    for (int from = 0; from < JOBS; from += AT_ONCE) {
+        for (int i = from; i < from + AT_ONCE; i++) {
+            char job_id[16];
+            snprintf(job_id, sizeof job_id, "u%d", i);
+            submit_job(&f->user, &(struct job_order){.case_name = MUL,
+                                                     .job_id = job_id,
+                                                     .witness = "bn128/bad/unsatisfied.wtns"});
+        }
+        for (int i = from; i < from + AT_ONCE; i++) {
+            char job_id[16];
+            snprintf(job_id, sizeof job_id, "u%d", i);
+            AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+            check_failed(r, "E_UNSAT", "does not satisfy");
+        }
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_EQ(0, lane_counts_of(f->lanes[i].lane).strikes);
+        CHECK_EQ(LANE_GOES_ON, lane_ended(f->lanes[i].lane));
+    }
+    prove_one(f, "after", MUL);
+    fleet_free(&f);
+}
+
+static void claim_orders(void) {
+    struct fleet *f = fleet_new(2);
+    struct told told;
+    struct subject_space *space = &f->user.space;
+    struct subject drain = subject_ctl_lane(space, (struct lane_name){"w", 0}, "drain");
+    struct subject node = subject_ctl_node(space, "w", "drain");
+    struct subject all = subject_ctl_all(space, "resume");
+    struct subject nonsense = subject_ctl_lane(space, (struct lane_name){"w", 0}, "dance");
+    struct subject nobody = subject_ctl_lane(space, (struct lane_name){"w", 9}, "drain");
+    CHECK_OK(give_order(&f->user, drain.text, 0));
+    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    CHECK_STR("for the test", told.reason);
+    submit_some(f, 8);
+    check_some(f, 8);
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done); /* all of it went to the other one */
+    CHECK_EQ(LANE_GOES_ON, lane_ended(f->lanes[0].lane));
+    CHECK_ERR(E_USAGE, give_order(&f->user, nonsense.text, 0));
+    CHECK_HAS(err_detail(), "dance");
+    CHECK_ERR(E_NET, give_order(&f->user, nobody.text, 0));
+    CHECK_OK(
+        transport_send(f->user.link, node.text, (struct bytes){0})); /* the lanes obey, silently */
+    wait_for_state(&told, f, 1, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "waits"});
+    clock_sleep_ns(SECOND / 2);
+    struct record_slot slot = job_record(&f->user, "waits", JOB_QUEUED);
+    record_slot_done(&slot);
+    CHECK_OK(transport_send(f->user.link, all.text, (struct bytes){0}));
+    AUTO(message_free) result_message *r = job_result(&f->user, "waits", 1);
+    check_proved(r, MUL, 1);
+    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
+    wait_for_state(&told, f, 1, BELLOWS__V1__LANE_STATE__LANE_READY);
+    fleet_free(&f);
+}
+
+static void claim_drain_with_a_bound(void) {
+    struct fleet *f = fleet_new(1);
+    struct told told;
+    fleet_trouble(0, TROUBLE_SLOW, 0);
+    submit_some(f, 6);
+    struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
+    record_slot_done(&slot);
+    struct subject drain = subject_ctl_lane(&f->user.space, (struct lane_name){"w", 0}, "drain");
+    CHECK_OK(give_order(&f->user, drain.text, 1)); /* one millisecond: what runs goes back too */
+    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    uint64_t start_ns = clock_ns();
+    while (!lane_is_empty(f->lanes[0].lane)) {
+        clock_sleep_ns(SECOND / 100);
+        CHECK(clock_ns() - start_ns < 2 * SECOND);
+    }
+    CHECK_OK(lane_resume(f->lanes[0].lane));
+    check_some(f, 6);
+    slot = job_record(&f->user, "j5", JOB_DONE);
+    CHECK_EQ(0, record_part_counts(&slot.record.parts[0]).attempts); /* going back costs nothing */
+    record_slot_done(&slot);
+    lane_leave(f->lanes[0].lane, 0);
+    CHECK_ERR(E_CANCELLED, lane_resume(f->lanes[0].lane));
+    fleet_free(&f);
+}
+
+static bool key_is_refused(void *ctx) {
+    struct fleet *f = ctx;
+    static int n;
+    char job_id[16], path[300];
+    snprintf(job_id, sizeof job_id, "k%d", n++);
+    snprintf(path, sizeof path, "%s/spoiled", f->dir);
+    /* Another circuit's witness: the lane opens the key for it, and proves nothing. */
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id, .key_path = path});
+    AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
+    clock_sleep_ns(SECOND / 2);
+    return !strcmp(r->error->name, "E_CURVE");
+}
+
+static void claim_bad_key_is_known(void) {
+    struct fleet *f = fleet_new(1);
+    char path[300];
+    snprintf(path, sizeof path, "%s/spoiled", f->dir);
+    write_spoiled_key(path, "bn128/chain200");
+    wait_until(key_is_refused, f, "the bad key is refused without being proved with");
+    submit_job(&f->user,
+               &(struct job_order){.case_name = "bn128/chain200", .job_id = "j", .key_path = path});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    check_failed(r, "E_CURVE", "point 37");
+    CHECK_EQ(0, fleet_device_runs(0));
+    prove_one(f, "after", MUL);
+    fleet_free(&f);
+}
+
+/* The same key, before there was time to check it: the proof does not verify, and the key is found to be the cause. */
+static void claim_bad_key_is_blamed(void) {
+    struct fleet *f = fleet_new(1);
+    char path[300];
+    snprintf(path, sizeof path, "%s/spoiled", f->dir);
+    write_spoiled_key(path, "bn128/chain200");
+    submit_job(&f->user,
+               &(struct job_order){.case_name = "bn128/chain200", .job_id = "j", .key_path = path});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    check_failed(r, "E_CURVE", "point 37");
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes);
     fleet_free(&f);
 }
 
@@ -418,6 +619,20 @@ static void claim_stuck_device(void) {
     fleet_free(&f);
 }
 
+static void claim_elapsed(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_SLOW, 0);
+    prove_one(f, "j", MUL);
+    struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
+    CHECK(slot.record.queued_unix_ms > 0);
+    record_slot_done(&slot);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    CHECK(r->elapsed_ns >= r->partitions[0]->total_ns); /* from intake on, so at least the lane's */
+    CHECK(r->partitions[0]->total_ns >= SECOND / 10);
+    CHECK(r->elapsed_ns < 30 * SECOND);
+    fleet_free(&f);
+}
+
 static void claim_cancel_queued(void) {
     struct fleet *f = fleet_new(0);
     submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
@@ -472,7 +687,7 @@ static void claim_drain(void) {
     }
     struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
-    lane_drain(f->lanes[0].lane, 100 * SECOND); /* with time to finish what runs */
+    lane_drain(f->lanes[0].lane, 100 * SECOND, "test"); /* with time to finish what runs */
     fleet_start_lane(f, 1);
     for (int i = 3; i > 0; i--) {
         char job_id[16];
@@ -489,7 +704,7 @@ static void claim_drain(void) {
 
 static void claim_coordinator_restart(void) {
     struct fleet *f = fleet_new(1);
-    fleet_trouble(0, TROUBLE_SLOW, 0);
+    fleet_trouble(0, TROUBLE_HANG, 0);
     for (int i = 0; i < 10; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
@@ -563,6 +778,16 @@ int main(int argc, char **argv) {
         {"a lane whose device is lost gives its jobs back", claim_device_lost},
         {"a lane without room gives back without a strike", claim_no_room},
         {"a wrong sum never leaves and strikes the device", claim_wrong_sum},
+        {"a device that lies is fenced, no wrong proof leaves, and resume brings it back",
+         claim_liar},
+        {"1000 unsatisfied witnesses cost no device a strike", claim_thousand_unsatisfied},
+        {"drain and resume by order: one lane, a node, all", claim_orders},
+        {"a drain gives back what runs when its grace is over, and costs no attempt",
+         claim_drain_with_a_bound},
+        {"a key with a bad point is known as such before a job pays for it",
+         claim_bad_key_is_known},
+        {"a proof that fails under a bad key blames the key", claim_bad_key_is_blamed},
+        {"a result says how long its job took from intake on", claim_elapsed},
         {"a silent lane's job moves on, and the late finisher loses", claim_silent_lane},
         {"a stuck device is noticed and its jobs go elsewhere", claim_stuck_device},
         {"a queued job can be cancelled and sent again", claim_cancel_queued},

@@ -118,7 +118,32 @@ static enum err push_key(const struct submitter *s, const char *path, const stru
 }
 
 static const char *key_of(const struct job_order *j) {
-    return j->key ? check_vectors(j->key) : file_of(j->case_name, "circuit.zkey");
+    return j->key_path ? j->key_path
+           : j->key    ? check_vectors(j->key)
+                       : file_of(j->case_name, "circuit.zkey");
+}
+
+void write_spoiled_key(const char *path, const char *case_name) {
+    enum { POINT = 37, POINT_BYTES = 64 }; /* of BN254, in G1 */
+    struct file_map file;
+    struct key *key = NULL;
+    bool zkey_layout;
+    const char *whole = file_of(case_name, "circuit.zkey");
+    CHECK_OK(file_map_open(&file, whole));
+    CHECK_OK(key_open(&key, whole, (struct key_options){.allow_insecure = true}));
+    struct bytes points = key_points_raw(&zkey_layout, key, KEY_L);
+    CHECK(zkey_layout && points.len >= (POINT + 1) * POINT_BYTES);
+    uint8_t *copy = mem_alloc(file.bytes.len);
+    CHECK(copy);
+    memcpy(copy, file.bytes.ptr, file.bytes.len);
+    uint8_t *at =
+        memmem(copy, file.bytes.len, points.ptr + (size_t)POINT * POINT_BYTES, POINT_BYTES);
+    CHECK(at);
+    at[0] ^= 1;
+    CHECK_OK(file_write_all(path, bytes_of(copy, file.bytes.len)));
+    mem_free(copy);
+    key_unref(&key);
+    file_map_close(&file);
 }
 
 static enum err digest_of(struct sha256 *digest, const char *path) {
@@ -227,6 +252,44 @@ void check_proved(const result_message *r, const char *case_name, uint32_t parts
         mem_free(publics);
     }
     vkey_done(&vk);
+}
+
+enum err give_order(const struct submitter *s, const char *subject, uint64_t grace_ms) {
+    Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
+    AUTO(message_free) Bellows__V1__ControlReply *reply = NULL;
+    AUTO(message_done) struct message answer = {0};
+    struct bytes_mut packed;
+    enum err said;
+    m.version = WIRE_VERSION;
+    m.grace_ms = grace_ms;
+    m.reason = (char *)(uintptr_t) "for the test";
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "control"));
+    enum err code =
+        transport_request(&answer, s->link, subject, bytes_of(packed.ptr, packed.len), 5 * SECOND);
+    mem_free(packed.ptr);
+    TRY(code);
+    CHECK_OK(message_unpack(&reply, &bellows__v1__control_reply__descriptor, answer.data,
+                            MESSAGE_BYTES_MAX, "reply"));
+    if (reply->ok) {
+        return OK;
+    }
+    CHECK(err_from_name(&said, reply->error_name));
+    return err_set(said, "%s", reply->error_detail);
+}
+
+int lane_state_told(char reason[200], const struct submitter *s, struct lane_name lane) {
+    struct subject bucket = kv_bucket_name(&s->space, "lanes"), key = key_of_lane(lane);
+    AUTO(kv_entry_done) struct kv_entry entry = {0};
+    AUTO(message_free) Bellows__V1__LaneInfo *info = NULL;
+    bool found = false;
+    CHECK_OK(kv_get(&entry, &found, s->link, bucket.text, key.text));
+    if (!found) {
+        return 0;
+    }
+    CHECK_OK(message_unpack(&info, &bellows__v1__lane_info__descriptor, entry.value,
+                            MESSAGE_BYTES_MAX, "lane"));
+    snprintf(reason, 200, "%s", info->reason);
+    return (int)info->state;
 }
 
 enum job_state cancel_job(const struct submitter *s, const char *job_id) {

@@ -1,0 +1,181 @@
+/* A chunk's message is held in a slot until the last of its frames is decoded; tasks name their slot. */
+#include "node/daemon/decoders.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/lock.h"
+#include "node/base/mem.h"
+#include "node/base/queue.h"
+
+struct held_chunk {
+    struct message message; /* owned while uses_count > 0 */
+    unsigned uses_count;    /* [lock] frames not decoded yet, and whoever cuts it */
+};
+
+struct task {
+    struct frame frame; /* its bytes lent from the chunk */
+    struct bytes_mut place;
+    unsigned chunk_idx;
+};
+
+struct decoders {
+    struct queue *tasks; /* owned; of struct task */
+    pthread_t threads[DECODERS_MAX];
+    struct frame_codec *codecs[DECODERS_MAX]; /* owned; each its thread's */
+    unsigned threads_count, started_count;
+    struct lock lock;
+    struct condition changed;
+    struct held_chunk chunks[DECODERS_CHUNKS_MAX]; /* [lock] */
+    unsigned tasks_count;                          /* [lock] not done yet */
+    uint64_t busy_ns;                              /* [lock] of this body */
+    struct fault fault;                            /* [lock] the first of this body */
+    unsigned chunk_idx;                            /* being cut; [fetching thread] */
+};
+
+struct seat { /* what a thread starts with */
+    struct decoders *d;
+    unsigned idx;
+};
+
+static void release_chunk(struct decoders *d, unsigned idx) {
+    struct message message = {0};
+    lock_take(&d->lock);
+    if (--d->chunks[idx].uses_count == 0) {
+        message = d->chunks[idx].message;
+        d->chunks[idx].message = (struct message){0};
+        condition_wake_all(&d->changed);
+    }
+    lock_give(&d->lock);
+    message_done(&message);
+}
+
+static void note_done(struct decoders *d, enum err code, uint64_t ns) {
+    struct fault fault = fault_of(code);
+    LOCK_SCOPE(&d->lock);
+    d->busy_ns += ns;
+    if (code != OK && d->fault.code == OK) {
+        d->fault = fault;
+    }
+    if (--d->tasks_count == 0) {
+        condition_wake_all(&d->changed);
+    }
+}
+
+static void *decode_main(void *ctx) {
+    struct seat seat = *(struct seat *)ctx;
+    struct task task;
+    mem_free(ctx);
+    while (queue_take(seat.d->tasks, &task, UINT64_MAX) == OK) {
+        uint64_t start_ns = clock_ns();
+        enum err code = frame_decode(task.place, seat.d->codecs[seat.idx], &task.frame);
+        release_chunk(seat.d, task.chunk_idx);
+        note_done(seat.d, code, clock_ns() - start_ns);
+    }
+    return NULL;
+}
+
+enum err decoders_open(struct decoders **out, unsigned threads_count) {
+    AUTO(decoders_close) struct decoders *d = NULL;
+    TRY(mem_new(&d, 1, sizeof *d));
+    lock_init(&d->lock, LOCK_STAGING);
+    condition_init(&d->changed);
+    d->threads_count = threads_count < 1              ? 1
+                       : threads_count > DECODERS_MAX ? DECODERS_MAX
+                                                      : threads_count;
+    TRY(queue_new(&d->tasks, DECODERS_CHUNKS_MAX, sizeof(struct task)));
+    for (; d->started_count < d->threads_count; d->started_count++) {
+        struct seat *seat = NULL;
+        TRY(frame_codec_new(&d->codecs[d->started_count]));
+        TRY(mem_new(&seat, 1, sizeof *seat));
+        *seat = (struct seat){d, d->started_count};
+        int rc = pthread_create(&d->threads[d->started_count], NULL, decode_main, seat);
+        if (rc != 0) {
+            mem_free(seat);
+            FAIL(E_LIMIT, "no thread to decode with: %s", strerror(rc));
+        }
+    }
+    *out = TAKE(d);
+    return OK;
+}
+
+void decoders_close(struct decoders **decoders) {
+    struct decoders *d = *decoders;
+    if (!d) {
+        return;
+    }
+    if (d->tasks) {
+        queue_close(d->tasks);
+    }
+    for (unsigned i = 0; i < d->started_count; i++) {
+        pthread_join(d->threads[i], NULL);
+    }
+    for (unsigned i = 0; i < DECODERS_MAX; i++) {
+        frame_codec_free(&d->codecs[i]);
+    }
+    queue_free(&d->tasks);
+    condition_done(&d->changed);
+    lock_done(&d->lock);
+    mem_free_ptr(decoders);
+}
+
+/* A free place for one more chunk; waits for one. */
+static unsigned hold_chunk(struct decoders *d, struct message *message) {
+    LOCK_SCOPE(&d->lock);
+    for (unsigned i = 0;; i = (i + 1) % DECODERS_CHUNKS_MAX) {
+        if (d->chunks[i].uses_count == 0) {
+            d->chunks[i] = (struct held_chunk){*message, 1};
+            *message = (struct message){0};
+            return i;
+        }
+        if (i == DECODERS_CHUNKS_MAX - 1) {
+            condition_wait(&d->changed, &d->lock);
+        }
+    }
+}
+
+/* For body_reader_add: a frame that lies whole in the chunk being cut. */
+static enum err give_away(void *ctx, const struct frame *frame, struct bytes_mut place) {
+    struct decoders *d = ctx;
+    struct task task = {*frame, place, d->chunk_idx};
+    lock_take(&d->lock);
+    d->tasks_count++;
+    d->chunks[d->chunk_idx].uses_count++;
+    lock_give(&d->lock);
+    enum err put = queue_put(d->tasks, &task, UINT64_MAX);
+    ASSERT(put == OK);
+    return OK;
+}
+
+enum err decoders_add(struct decoders *d, struct body_reader *reader, struct message *chunk) {
+    struct bytes data = chunk->data;
+    struct fault fault;
+    d->chunk_idx = hold_chunk(d, chunk);
+    body_reader_divert(reader, give_away, d);
+    enum err code = body_reader_add(reader, data);
+    body_reader_divert(reader, NULL, NULL);
+    fault = fault_of(code);
+    release_chunk(d, d->chunk_idx);
+    if (code == OK) {
+        lock_take(&d->lock);
+        fault = d->fault;
+        lock_give(&d->lock);
+    }
+    return fault.code == OK ? OK : fault_raise(&fault);
+}
+
+enum err decoders_wait(uint64_t *busy_ns, struct decoders *d) {
+    lock_take(&d->lock);
+    while (d->tasks_count > 0) {
+        condition_wait(&d->changed, &d->lock);
+    }
+    struct fault fault = d->fault;
+    if (busy_ns) {
+        *busy_ns = d->busy_ns;
+    }
+    d->fault = (struct fault){0};
+    d->busy_ns = 0;
+    lock_give(&d->lock);
+    return fault.code == OK ? OK : fault_raise(&fault);
+}

@@ -1,0 +1,119 @@
+/* Bodies decoded by other threads: the same values as by one, and the same refusals. */
+#include "node/daemon/decoders.h"
+
+#include <string.h>
+
+#include "node/base/mem.h"
+#include "node/base/rng.h"
+#include "tests/check/check.h"
+
+enum { VALUES = 40000, RAW_BYTES = VALUES * 32, FRAME_BYTES = 16384 };
+
+struct body {                  /* encoded, with its description */
+    uint8_t *raw, *got, *wire; /* owned */
+    size_t wire_len, ends[RAW_BYTES / FRAME_BYTES + 1], frames_count;
+    struct body_summary summary;
+    Bellows__V1__Body *description; /* owned */
+};
+
+static enum err collect(void *ctx, struct bytes frame) {
+    struct body *b = ctx;
+    memcpy(b->wire + b->wire_len, frame.ptr, frame.len);
+    b->wire_len += frame.len;
+    b->ends[b->frames_count++] = b->wire_len;
+    return OK;
+}
+
+static void body_open(struct body *b) {
+    struct frame_section section = {
+        .kind = SECTION_WITNESS_RAW, .values_count = VALUES, .raw_bytes = RAW_BYTES};
+    struct frame_layout layout;
+    *b = (struct body){0};
+    CHECK_OK(mem_new(&b->raw, RAW_BYTES, 1));
+    CHECK_OK(mem_new(&b->got, RAW_BYTES, 1));
+    CHECK_OK(mem_new(&b->wire, 2 * RAW_BYTES, 1));
+    for (size_t i = 0; i < VALUES; i++) { /* some frames compress, some do not */
+        rng_fill(check_rng(), b->raw + 32 * i, i / 2000 % 2 ? 31 : 1);
+    }
+    struct bytes data = bytes_of(b->raw, RAW_BYTES);
+    CHECK_OK(frame_layout_init(&layout, &section, 1, FRAME_BYTES, UINT64_MAX));
+    CHECK_OK(body_write(&b->summary, &layout, &data, collect, b));
+    CHECK_OK(body_describe(&b->description, &b->summary,
+                           (struct body_place){.bucket = "b", .name = "n", .nuid = "u"}));
+}
+
+static void body_close(struct body *b) {
+    mem_free(b->description);
+    mem_free(b->raw);
+    mem_free(b->got);
+    mem_free(b->wire);
+}
+
+/* Chunks as `cut` says: 0: one per frame; else of random lengths up to it. */
+static enum err decode(struct decoders *d, struct body *b, size_t cut) {
+    struct body_reader *reader = NULL;
+    struct bytes_mut place = {b->got, RAW_BYTES};
+    enum err code = OK;
+    memset(b->got, 0, RAW_BYTES);
+    CHECK_OK(body_reader_new(&reader, b->description, &place, 1, RAW_BYTES));
+    size_t frame = 0;
+    for (size_t at = 0; at < b->wire_len && code == OK;) {
+        size_t end = cut ? at + 1 + rng_below(check_rng(), cut) : b->ends[frame++];
+        end = end < b->wire_len ? end : b->wire_len;
+        struct message chunk = {.data = bytes_of(b->wire + at, end - at)};
+        code = decoders_add(d, reader, &chunk);
+        CHECK(!chunk.data.ptr);
+        at = end;
+    }
+    uint64_t busy_ns = 0;
+    enum err late = decoders_wait(&busy_ns, d);
+    code = code == OK ? late : code;
+    if (code == OK) {
+        CHECK(busy_ns > 0 ||
+              (cut && cut < FRAME_BYTES)); /* nothing whole: decoded where it was fetched */
+        code = body_reader_end(reader);
+    }
+    body_reader_free(&reader);
+    return code;
+}
+
+static void claim_same_values(void) {
+    static const size_t cuts[] = {0, 100, 5000, 3 * FRAME_BYTES, 2 * RAW_BYTES};
+    for (unsigned threads = 1; threads <= 3; threads += 2) {
+        struct decoders *d = NULL;
+        struct body b;
+        body_open(&b);
+        CHECK_OK(decoders_open(&d, threads));
+        for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+            CHECK_OK(decode(d, &b, cuts[i]));
+            CHECK_MEM(b.raw, b.got, RAW_BYTES);
+        }
+        decoders_close(&d);
+        body_close(&b);
+    }
+}
+
+static void claim_damage(void) {
+    struct decoders *d = NULL;
+    struct body b;
+    body_open(&b);
+    CHECK_OK(decoders_open(&d, 2));
+    for (size_t frame = 0; frame < b.frames_count; frame += 7) {
+        size_t at = b.ends[frame] - 100;
+        b.wire[at] ^= 0x40;
+        CHECK_ERR(E_FORMAT, decode(d, &b, 0));
+        b.wire[at] ^= 0x40;
+        CHECK_OK(decode(d, &b, 0)); /* nothing of it stays */
+        CHECK_MEM(b.raw, b.got, RAW_BYTES);
+    }
+    decoders_close(&d);
+    body_close(&b);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"the same values in any chunking, on any number of threads", claim_same_values},
+        {"a damaged frame is refused, and the next body is not hurt by it", claim_damage},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
