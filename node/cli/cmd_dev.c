@@ -13,6 +13,7 @@
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
 #include "node/cli/dashboard.h"
+#include "node/cli/demo.h"
 #include "node/daemon/child.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/unpack.h"
@@ -42,6 +43,7 @@ struct dev {
     char dir[PATH_BYTES];
     char url[256], web_url[256]; /* of the server: for clients, for browsers */
     struct dashboard *page;      /* owned; NULL: not built */
+    struct demo *demo;           /* owned; NULL: not asked for */
     unsigned lanes;
     struct child server, coordinator, node, run;
     struct transport *link; /* owned */
@@ -51,6 +53,7 @@ struct dev {
 static void dev_done(struct dev *d) {
     char path[PATH_BYTES + 32];
     child_stop(&d->run, STOP_NS);
+    demo_close(&d->demo);
     transport_close(&d->link);
     if (d->dir[0]) {
         client_forget_dev();
@@ -351,6 +354,12 @@ static enum err announce(struct dev *d) {
     return OK;
 }
 
+/* What is done again and again while the fleet lives. */
+static enum err look_after(struct dev *d) {
+    TRY(check_children(d));
+    return d->demo ? demo_step(d->demo) : OK;
+}
+
 static enum err run_command(struct dev *d) {
     char server[300];
     const char *argv[] = {"/bin/sh", "-c", args_text(d->args, "run"), NULL};
@@ -367,7 +376,7 @@ static enum err run_command(struct dev *d) {
             fflush(NULL);
             exit(exit_code); /* the command's own, whatever it is */
         }
-        TRY(check_children(d));
+        TRY(look_after(d));
         REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped");
         clock_sleep_ns(LOOK_NS);
     }
@@ -382,11 +391,14 @@ static enum err run(struct args *args) {
     TRY(start_fleet(&d));
     TRY(wait_for_lanes(&d));
     TRY(announce(&d));
+    if (args_switch(args, "demo")) {
+        TRY(demo_open(&d.demo, d.dir, d.url));
+    }
     if (args_text(args, "run")) {
         return run_command(&d);
     }
     while (!atomic_load(&stop)) {
-        TRY(check_children(&d));
+        TRY(look_after(&d));
         clock_sleep_ns(5 * LOOK_NS);
     }
     return OK;
@@ -398,6 +410,10 @@ static const struct option options[] = {
      .name = "run",
      .value = "COMMAND",
      .text = "Runs it with BELLOWS_SERVER set, then stops the fleet and exits as the command did."},
+    {.kind = OPTION_SWITCH,
+     .name = "demo",
+     .text = "Keeps the fleet at work with small made-up jobs, to look at: in the dashboard, in "
+             "bellows top."},
     OPTIONS_END,
 };
 const struct command cmd_dev = {
@@ -411,6 +427,7 @@ const struct command cmd_dev = {
              "DIR/url; other commands of this user find it without --server. The dashboard's "
              "address is printed and "
              "stands in DIR/dashboard.\n"
+             "  bellows dev --demo\n"
              "  bellows dev --run 'bellows submit circuit.zkey witness.wtns --wait'\n",
     .run = run,
 };

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { openBrowser } from "./browser.js";
-import { sleep } from "./server.js";
+import { NatsServer, serve, sleep } from "./server.js";
 
 const PROGRAM = join(process.env.BELLOWS_BUILD, "bellows");
 const VECTORS = process.env.BELLOWS_VECTORS;
@@ -20,19 +20,20 @@ const until = async (what, check, ms = 30000) => {
 const text = (selector = "main") => page.innerText(selector);
 
 // Runs a command of the program to its end; its output.
-async function bellows(...words) {
-  const child = spawn(PROGRAM, words, { cwd: dir, env: { ...process.env, BELLOWS_SERVER: readFileSync(join(devDir, "url"), "utf8") } });
+async function bellows(server, ...words) {
+  const child = spawn(PROGRAM, [...words, `--server=${server}`], { cwd: dir });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (out += data));
   const code = await new Promise((resolve) => child.once("exit", resolve));
   return { code, out };
 }
 
-const submit = (id, ...more) =>
-  bellows("submit", join(VECTORS, "bn128/base/circuit.zkey"), join(VECTORS, "bn128/base/witness.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", `--job=${id}`, `--out=${dir}`, ...more);
+const devServer = () => readFileSync(join(devDir, "url"), "utf8");
+const submit = (server, id, ...more) =>
+  bellows(server, "submit", join(VECTORS, "bn128/base/circuit.zkey"), join(VECTORS, "bn128/base/witness.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", `--job=${id}`, `--out=${dir}`, ...more);
 
-async function startDev() {
-  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1"], { env: { ...process.env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
+async function startDev(...more) {
+  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1", ...more], { env: { ...process.env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (data) => (said += data));
   await until("bellows dev is ready", () => {
@@ -80,7 +81,7 @@ test("a job appears, runs and is done while one looks", async () => {
       if (state && state !== window.states.at(-1)) window.states.push(state);
     }).observe(document.getElementById("main"), { subtree: true, childList: true, characterData: true });
   });
-  const result = await submit("seen-by-page");
+  const result = await submit(devServer(), "seen-by-page");
   assert.equal(result.code, 0, result.out);
   await until("the job is done", async () => (await page.evaluate(() => window.states.at(-1))) === "✓ done");
   await page.click('a:text("seen-by-page")');
@@ -91,7 +92,7 @@ test("a job appears, runs and is done while one looks", async () => {
 });
 
 test("a witness that satisfies nothing is told as a failure with its cause", async () => {
-  const result = await bellows("submit", join(VECTORS, "bn128/mul/circuit.zkey"), join(VECTORS, "bn128/bad/unsatisfied.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", "--job=unsatisfied", `--out=${dir}`);
+  const result = await bellows(devServer(), "submit", join(VECTORS, "bn128/mul/circuit.zkey"), join(VECTORS, "bn128/bad/unsatisfied.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", "--job=unsatisfied", `--out=${dir}`);
   assert.notEqual(result.code, 0, result.out);
   await page.goto(`${url}#/failures`);
   await until("the failure", async () => /unsatisfied[\s\S]*E_UNSAT|unsatisfied[\s\S]*satisfy/.test(await text()));
@@ -134,4 +135,46 @@ test("the page's connection may not send jobs, controls or requests that write",
     return heard.match(/Permissions Violation/g)?.length ?? 0;
   });
   assert.equal(refused, 8);
+});
+
+test("a restart of the server beneath a real fleet is told and survived, and the next job is seen", async () => {
+  const nats = await new NatsServer(join(dir, "nats")).start();
+  const web = await serve(join(process.env.BELLOWS_BUILD, "deploy/dashboard"), { server: nats.webUrl, prefix: "bellows" });
+  const parts = [["coordinator"], ["node", "--name=w", "--backend=cpu", "--lanes=1", "--threads=1", "--allow-insecure-keys", `--cache=${join(dir, "cache")}`]]
+    .map((words) => spawn(PROGRAM, [...words, `--server=${nats.url}`, "--metrics=off"], { stdio: "ignore", env: { ...process.env, XDG_RUNTIME_DIR: dir } }));
+  try {
+    await page.goto(`${web.url}#/jobs`);
+    const first = await submit(nats.url, "before-the-restart");
+    assert.equal(first.code, 0, first.out);
+    const isDone = (id) => async () => new RegExp(`${id}[\\s\\S]{0,40}✓ done`).test(await text());
+    await until("the first job", isDone("before-the-restart"));
+    await nats.kill();
+    await until("the banner", () => page.isVisible("#banner"));
+    assert.match(await text("#banner"), /Not connected since/);
+    assert.match(await text(), /before-the-restart/); // what was known stays
+    await sleep(1000);
+    await nats.start();
+    await until("the connection", async () => !(await page.isVisible("#banner")));
+    const second = await submit(nats.url, "after-the-restart");
+    assert.equal(second.code, 0, second.out);
+    await until("the second job", isDone("after-the-restart"));
+  } finally {
+    for (const part of parts.reverse()) {
+      const gone = new Promise((resolve) => part.once("exit", resolve));
+      if (part.exitCode !== null || !part.kill("SIGTERM")) continue;
+      await gone;
+    }
+    await web.close();
+    await nats.kill();
+  }
+});
+
+test("bellows dev --demo shows a fleet at work within ten seconds", async () => {
+  await stopDev();
+  rmSync(devDir, { recursive: true, force: true });
+  await startDev("--demo");
+  await page.goto(`${url}#/jobs`);
+  await until("several jobs that are done", async () => ((await text()).match(/✓ done/g)?.length ?? 0) >= 3, 10000 * (process.env.CI ? 3 : 1));
+  await page.evaluate(() => (location.hash = "#/fleet"));
+  await until("proofs per minute", async () => /[1-9]\d* per min/.test(await text()));
 });
