@@ -19,8 +19,11 @@ enum {
     TENANT_CHAINS = 1 << 12,
     LINE_CHAINS = 1 << 12,
     FIRST_CAPACITY = 1024,
-    KEPT_RECORD_BYTES_MAX = 16 * 1024
+    KEPT_RECORD_BYTES_MAX = 16 * 1024,
+    LEARNED = 32, /* jobs behind an estimate that others are measured by */
+    SLOW_TIMES = 4
 };
+static const uint64_t SLOW_LEAST_NS = UINT64_C(2000000000);
 static const size_t KEPT_BYTES_MAX = (size_t)64 << 20;
 static const uint64_t BACK_OFF_NS = UINT64_C(200000000);
 static const uint64_t BACK_OFF_LONGEST_NS = UINT64_C(10000000000);
@@ -389,7 +392,7 @@ static void learn(struct backlog *b, const struct part_view *part, uint64_t now_
     }
     uint32_t key_idx = part->job->key_idx;
     if (!part->cost_has_load) {
-        if (s->jobs >= 8) {
+        if (s->jobs >= LEARNED) {
             lanes_learn_pace(b->lanes, part->lane_idx, ns, s->job_ns);
         }
         estimates_learn_job(b->estimates, key_idx, v->device_idx, ns);
@@ -731,6 +734,12 @@ static const struct part_view *first_running(const struct lane_view *v) {
     return part;
 }
 
+static uint64_t spent_ns_of(const struct lane_view *v, const struct part_view *running,
+                            uint64_t now_ns) {
+    uint64_t since_ns = running->known_ns > v->last_ended_ns ? running->known_ns : v->last_ended_ns;
+    return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
 /* A job that has outlived its estimate may go on for long: half as long as it took so far is the least to expect. */
 uint64_t backlog_lane_left_ns(const struct backlog *b, size_t lane_idx, uint64_t now_ns) {
     const struct lane_view *v = &b->lanes->views[lane_idx];
@@ -738,11 +747,20 @@ uint64_t backlog_lane_left_ns(const struct backlog *b, size_t lane_idx, uint64_t
     if (!running) {
         return v->queued_ns;
     }
-    uint64_t since_ns = running->known_ns > v->last_ended_ns ? running->known_ns : v->last_ended_ns;
-    uint64_t spent_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    uint64_t spent_ns = spent_ns_of(v, running, now_ns);
     uint64_t left_ns = running->cost_ns > spent_ns ? running->cost_ns - spent_ns : 0;
     left_ns = left_ns > spent_ns / 2 ? left_ns : spent_ns / 2;
     return v->queued_ns - running->cost_ns + left_ns;
+}
+
+bool backlog_lane_is_slow(const struct backlog *b, size_t lane_idx, uint64_t now_ns) {
+    const struct lane_view *v = &b->lanes->views[lane_idx];
+    const struct part_view *running = first_running(v);
+    if (!running ||
+        b->estimates->keys[running->job->key_idx].speeds[v->device_idx].jobs < LEARNED) {
+        return false; /* a guess was wrong, not the lane slow */
+    }
+    return spent_ns_of(v, running, now_ns) > SLOW_LEAST_NS + SLOW_TIMES * running->cost_ns;
 }
 
 const struct part_view *backlog_lane_movable(const struct backlog *b, size_t lane_idx) {

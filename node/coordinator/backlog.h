@@ -148,5 +148,7 @@ void backlog_clear_due(struct backlog *b, struct job_view *job);
 void backlog_advance(struct backlog *b, uint64_t now_ns);
 /* The lane's oldest placement is what it works on; how long that still takes, and all behind it. */
 uint64_t backlog_lane_left_ns(const struct backlog *b, size_t lane_idx, uint64_t now_ns);
+/* Its job takes several times as long as such jobs have been seen to take. */
+bool backlog_lane_is_slow(const struct backlog *b, size_t lane_idx, uint64_t now_ns);
 /* The placement that the lane has not started, the latest one; NULL: none. */
 const struct part_view *backlog_lane_movable(const struct backlog *b, size_t lane_idx);

@@ -19,7 +19,9 @@ static const uint64_t TICK_NS = UINT64_C(100000000);
 static const uint64_t STAND_BY_NS = UINT64_C(100000000);
 static const uint64_t SILENCE_NS = UINT64_C(3500000000);
 static const uint64_t ENSURE_NS = UINT64_C(5000000000);
-enum { EVENTS_PER_ROUND = 64 };
+enum {
+    EVENTS_PER_ROUND = 4096
+}; /* a thousand lanes beat each second, and a round takes round trips */
 
 /* --- Events --- */
 

@@ -364,12 +364,12 @@ static void look_at_lanes(struct coordinator *c, struct schedule_view *view, boo
         const struct lane_view *v = &c->lanes.views[i];
         const struct part_view *movable =
             v->jobs_held > 1 ? backlog_lane_movable(&c->backlog, i) : NULL;
-        c->lane_states[i] =
-            (struct schedule_lane){.queued_ns = backlog_lane_left_ns(&c->backlog, i, c->round_ns),
-                                   .jobs_held = v->jobs_held,
-                                   .jobs_least = v->depth_wanted,
-                                   .open = v->open,
-                                   .last = movable ? &movable->item : NULL};
+        c->lane_states[i] = (struct schedule_lane){
+            .queued_ns = backlog_lane_left_ns(&c->backlog, i, c->round_ns),
+            .jobs_held = v->jobs_held,
+            .jobs_least = v->depth_wanted,
+            .open = v->open && !backlog_lane_is_slow(&c->backlog, i, c->round_ns),
+            .last = movable ? &movable->item : NULL};
         *room |= schedule_has_room(&c->lane_states[i], &view->depth);
     }
 }

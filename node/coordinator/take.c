@@ -15,8 +15,6 @@
 #include "node/coordinator/work.h"
 
 static const uint64_t SETTLED_NS = UINT64_C(3000000000);
-static const uint64_t SLOW_LEAST_NS = UINT64_C(2000000000);
-enum { SLOW_TIMES = 4 };
 
 /* --- One partition --- */
 
@@ -121,15 +119,7 @@ static uint64_t least_busy_ns(const struct coordinator *c, size_t but_idx, uint6
 /* Those behind a job that takes so much longer than expected go where less is to be waited for. */
 static void relieve_slow_lane(struct coordinator *c, size_t lane_idx, uint64_t now_ns) {
     const struct lane_view *v = &c->lanes.views[lane_idx];
-    const struct part_view *running = v->held;
-    while (running && running->state != JOB_RUNNING) {
-        running = running->held_next;
-    }
-    if (!running || v->jobs_held < 2) {
-        return;
-    }
-    uint64_t since_ns = running->known_ns > v->last_ended_ns ? running->known_ns : v->last_ended_ns;
-    if (now_ns - since_ns < SLOW_LEAST_NS + SLOW_TIMES * running->cost_ns ||
+    if (v->jobs_held < 2 || !backlog_lane_is_slow(&c->backlog, lane_idx, now_ns) ||
         !backlog_lane_movable(&c->backlog, lane_idx) ||
         least_busy_ns(c, lane_idx, now_ns) >
             backlog_lane_left_ns(&c->backlog, lane_idx, now_ns) / 2) {
@@ -138,9 +128,7 @@ static void relieve_slow_lane(struct coordinator *c, size_t lane_idx, uint64_t n
     for (struct part_view *part = v->held; part; part = part->held_next) {
         part->loss = part->state == JOB_PLACED && part->sent ? PART_LEFT_BEHIND : part->loss;
     }
-    log_info("lane.slow", "node=%s gpu=%u running_ns=%llu expected_ns=%llu", v->ref.node,
-             v->ref.gpu, (unsigned long long)(now_ns - since_ns),
-             (unsigned long long)running->cost_ns);
+    log_info("lane.slow", "node=%s gpu=%u jobs=%u", v->ref.node, v->ref.gpu, v->jobs_held);
 }
 
 void take_back_from_lane(struct coordinator *c, size_t lane_idx) {
