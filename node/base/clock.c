@@ -28,6 +28,10 @@ uint64_t clock_cpu_ns(void) {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+uint64_t clock_thread_ns(void) {
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void clock_sleep_ns(uint64_t ns) {
     if (atomic_load(&held)) {
         atomic_fetch_add(&held_ns, ns);

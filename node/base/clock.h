@@ -10,6 +10,7 @@
 uint64_t clock_ns(void);          /* monotonic; origin arbitrary */
 uint64_t clock_unix_ns(void);     /* wall time, for messages and logs only, never for decisions */
 uint64_t clock_cpu_ns(void);      /* CPU time of this process, all threads */
+uint64_t clock_thread_ns(void);   /* CPU time of the calling thread */
 void clock_sleep_ns(uint64_t ns); /* held: moves the held time on instead */
 
 /* The point `wait_ns` from now on CLOCK_MONOTONIC, for pthread_cond_timedwait; far future when it does not fit.

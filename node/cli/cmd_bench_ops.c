@@ -117,7 +117,7 @@ static enum err time_step(struct bench *b, const struct args *args, enum prove_s
     TRY(bench_rig_open(&b->rig, &options, &order, fill_wires, b));
     snprintf(b->device, sizeof b->device, "%s", b->rig.choice.why);
     for (size_t run = 0; run < b->warmups + b->runs; run++) {
-        struct step_times times = {{0}};
+        struct step_times times = {0};
         TRY(bench_rig_run(&times, &b->rig));
         note_run(b, run, times.ns[step]);
     }

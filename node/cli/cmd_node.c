@@ -88,6 +88,7 @@ static enum err run_lane(const struct args *args, const struct config *config, c
         .transport = client_transport_options(config),
         .drain_ns = config->drain_ns,
         .parent = (pid_t)args_number(args, "supervisor", 0),
+        .metrics_fd = (int)args_number(args, "metrics-fd", UINT64_MAX), /* absent: -1 */
     };
     if (!process.lane.memory_bytes) {
         process.lane.memory_bytes = cgroup_memory_bytes() / 8 * 7 / share;
@@ -176,6 +177,8 @@ static enum err supervise(const struct args *args, const struct config *config, 
                                .runtime_dir = runtime_dir,
                                .lanes_count = (unsigned)config->lanes,
                                .devices = cuda ? devices : NULL,
+                               .metrics = config->metrics,
+                               .metrics_url_file = args_text(args, "metrics-url"),
                                .transport = client_transport_options(config),
                                .drain_ns = config->drain_ns,
                                .parent = (pid_t)args_number(args, "parent", 0),
@@ -281,9 +284,15 @@ static const struct positional no_positionals[] = {{0}};
         .kind = OPTION_NUMBER, .name = "parent", .value = "PID", .least = 1, .most = INT32_MAX,    \
         .text = "Ends when this process, its parent, is gone."                                     \
     }
+#define OPTION_METRICS_URL                                                                         \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "metrics-url", .value = "FILE",                               \
+        .text = "Writes the address of its metrics there."                                         \
+    }
 static const struct option node_options[] = {
     OPTION_INSECURE,
     OPTION_PARENT,
+    OPTION_METRICS_URL,
     {.kind = OPTION_SWITCH,
      .name = "list-devices",
      .text = "Prints the CUDA devices of this machine, each of which would be a lane, and ends."},
@@ -292,6 +301,11 @@ static const struct option node_options[] = {
      .value = "N",
      .most = 63,
      .text = "Internal: be the process of this lane."},
+    {.kind = OPTION_NUMBER,
+     .name = "metrics-fd",
+     .value = "N",
+     .most = INT32_MAX,
+     .text = "Internal: what this lane counts into."},
     {.kind = OPTION_NUMBER,
      .name = "supervisor",
      .value = "PID",
@@ -321,11 +335,6 @@ static const struct option node_options[] = {
      .text = "Internal: the node's cache."},
     OPTIONS_END,
 };
-#define OPTION_METRICS_URL                                                                         \
-    {                                                                                              \
-        .kind = OPTION_TEXT, .name = "metrics-url", .value = "FILE",                               \
-        .text = "Writes the address of its metrics there."                                         \
-    }
 static const struct option coordinator_options[] = {OPTION_PARENT, OPTION_METRICS_URL, OPTIONS_END};
 
 const struct command cmd_node = {

@@ -7,6 +7,7 @@
 
 #include "node/base/clock.h"
 #include "node/daemon/lane_threads.h"
+#include "node/daemon/story.h"
 
 enum { WORLD_TRIES = 4 };
 static const uint64_t PULL_WAIT_NS = UINT64_C(1000000000);
@@ -30,6 +31,9 @@ static bool hold(struct lane *lane, struct lane_job *job) {
     }
     ASSERT(lane->held_count < LANE_HELD_MAX);
     lane->held[lane->held_count++] = job;
+    job->ledger = lane->ledger;
+    job->ticket = ledger_arrive(lane->ledger);
+    job_mark(job, JOB_STAGE_QUEUED);
     return true;
 }
 
@@ -133,14 +137,22 @@ static enum err get_key(struct lane *lane, struct lane_job *job) {
         return OK;
     }
     struct keyfile_times times;
-    TRY(keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
-                     &job->key_digest, &job->watch.cancel));
+    uint64_t start_ns = clock_ns();
+    job_mark(job, JOB_STAGE_KEY);
+    enum err code = keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
+                                 &job->key_digest, &job->watch.cancel);
+    if (code != OK) {
+        spans_end(&job->report.spans, SPAN_KEY_OPEN, start_ns, 0, code);
+        return code;
+    }
     if (times.fetch_ns) {
-        part_report_step(&job->report, "key_fetch", times.fetch_ns, times.fetch_bytes);
+        spans_add(&job->report.spans, SPAN_KEY_FETCH, start_ns, times.fetch_ns, times.fetch_bytes,
+                  OK);
         atomic_store(&lane->info_due, true);
     }
     if (times.open_ns) {
-        part_report_step(&job->report, "key_open", times.open_ns, 0);
+        spans_add(&job->report.spans, SPAN_KEY_OPEN, start_ns + times.fetch_ns, times.open_ns, 0,
+                  OK);
     }
     return OK;
 }
@@ -172,20 +184,39 @@ static enum err start(struct lane *lane, struct lane_job *job) {
     return OK;
 }
 
+/* One of the steps that begin and end in one call. */
+static enum err timed(enum err (*step)(struct lane *lane, struct lane_job *job), struct lane *lane,
+                      struct lane_job *job, enum job_stage stage, enum span_step span) {
+    uint64_t start_ns = clock_ns();
+    job_mark(job, stage);
+    enum err code = step(lane, job);
+    spans_end(&job->report.spans, span, start_ns, 0, code);
+    return code;
+}
+
+static enum err stage_body(struct lane *lane, struct lane_job *job) {
+    uint64_t start_ns = clock_ns();
+    enum err code = job_stage_body(job, lane->decoders, lane->links.bulk);
+    if (code != OK) {
+        spans_end(&job->report.spans, SPAN_FETCH, start_ns, 0, code);
+    }
+    return code;
+}
+
 static enum err stage_once(struct lane *lane, struct lane_job *job) {
     TRY(check_wanted(lane, job));
-    TRY(check_record(lane, job));
+    TRY(timed(check_record, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
     if (job->stale) {
         return OK;
     }
     TRY(get_key(lane, job));
     TRY(check_result_fits(job));
     if (job->body_bytes == 0) {
-        TRY(reserve_body(lane, job));
+        TRY(timed(reserve_body, lane, job, JOB_STAGE_MEMORY, SPAN_MEMORY));
     }
-    TRY(job_stage_body(job, lane->decoders, lane->links.bulk));
+    TRY(stage_body(lane, job));
     TRY(check_wanted(lane, job));
-    return start(lane, job);
+    return timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
 }
 
 /* Faults of the surroundings are tried again here, with back-off; a damaged object once, as it may have been cut by a reconnect. */
@@ -193,13 +224,11 @@ static enum err stage_job(struct lane *lane, struct lane_job *job) {
     uint64_t pause_ns = FIRST_PAUSE_NS;
     enum err code = OK;
     for (int n = 0; n < WORLD_TRIES; n++) {
-        size_t steps_count = job->report.steps_count;
         witness_close(&job->witness);
         code = stage_once(lane, job);
         if (verdict_of(code).fate != FATE_TRY_AGAIN || n == WORLD_TRIES - 1) {
             break;
         }
-        job->report.steps_count = steps_count;
         lane_pause(lane, pause_ns);
         pause_ns *= 3;
     }
@@ -212,9 +241,14 @@ void *lane_stage_main(void *ctx) {
     while (queue_take(lane->to_stage, &job, UINT64_MAX) == OK) {
         enum err code = stage_job(lane, job);
         struct queue *next = lane->to_prove;
+        job->ready_ns = clock_ns();
         if (code != OK || job->stale) {
             job->fault = fault_of(code);
+            job_mark(job, JOB_STAGE_REPLYING);
             next = lane->to_reply;
+        } else {
+            job_mark(job, JOB_STAGE_READY);
+            story_begins(lane, job);
         }
         enum err put = queue_put(next, &job, UINT64_MAX);
         ASSERT(put == OK);

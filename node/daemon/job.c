@@ -14,6 +14,38 @@
 /* A lane on its own admits no more than this, whatever its memory: 2^32 wires. */
 static const uint64_t BODY_BYTES_MAX = UINT64_C(1) << 37;
 
+static const struct {
+    const char *name;
+    enum ledger_account cause; /* LEDGER_IDLE: the device does not wait for it any more */
+} stages[JOB_STAGES_COUNT] = {
+    [JOB_STAGE_QUEUED] = {"queued", LEDGER_WAIT_RECORD},
+    [JOB_STAGE_RECORD] = {"record", LEDGER_WAIT_RECORD},
+    [JOB_STAGE_KEY] = {"key", LEDGER_WAIT_KEY},
+    [JOB_STAGE_MEMORY] = {"memory", LEDGER_WAIT_PINNED},
+    [JOB_STAGE_FETCH] = {"fetch", LEDGER_WAIT_FETCH},
+    [JOB_STAGE_DECODE] = {"decode", LEDGER_WAIT_DECODE},
+    [JOB_STAGE_READY] = {"ready", LEDGER_WAIT_LOCK},
+    [JOB_STAGE_PROVING] = {"proving", LEDGER_IDLE},
+    [JOB_STAGE_SETTLING] = {"settling", LEDGER_IDLE},
+    [JOB_STAGE_REPLYING] = {"replying", LEDGER_IDLE},
+};
+
+const char *job_stage_name(enum job_stage stage) {
+    ASSERT(stage < JOB_STAGES_COUNT);
+    return stages[stage].name;
+}
+
+void job_mark(struct lane_job *job, enum job_stage stage) {
+    ASSERT(stage < JOB_STAGES_COUNT);
+    atomic_store(&job->stage_ns, clock_ns());
+    atomic_store(&job->stage, (int)stage);
+    if (job->ledger && stages[stage].cause != LEDGER_IDLE) {
+        ledger_cause(job->ledger, job->ticket, stages[stage].cause);
+    } else if (job->ledger) {
+        ledger_leave(job->ledger, job->ticket);
+    }
+}
+
 enum err job_take(struct lane_job **out, struct message *m) {
     AUTO(job_free) struct lane_job *job = NULL;
     TRY(mem_new(&job, 1, sizeof *job));
@@ -37,6 +69,7 @@ enum err job_take(struct lane_job **out, struct message *m) {
         .index = job->index,
         .attempt = a->attempt,
     };
+    spans_begin(&job->report.spans);
     job->message = *m;
     *m = (struct message){0};
     *out = TAKE(job);
@@ -48,6 +81,9 @@ void job_free(struct lane_job **job) {
         return;
     }
     struct lane_job *j = *job;
+    if (j->ledger) {
+        ledger_leave(j->ledger, j->ticket);
+    }
     witness_close(&j->witness);
     key_unref(&j->key);
     if (j->has_proof) {
@@ -121,15 +157,19 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
     const Bellows__V1__Body *body = body_of(job);
     struct object_download_options options = {
         .bucket = body->object->bucket, .nuid = body->object->nuid, .bytes = body->wire_bytes};
-    uint64_t fetch_ns = 0, decode_ns = 0;
+    uint64_t fetch_ns = 0, decode_ns = 0, began_ns = clock_ns(), came_ns = 0;
     TRY(body_reader_new(&s->reader, body, &place, 1, s->memory_bytes));
     TRY(object_download_open(&s->download, bulk, &options));
     for (;;) {
         AUTO(message_done) struct message chunk = {0};
         bool end = false;
         uint64_t start_ns = clock_ns();
+        job_mark(job, JOB_STAGE_FETCH);
         TRY(object_download_next(&chunk, &end, s->download));
-        fetch_ns += clock_ns() - start_ns;
+        uint64_t fetched_ns = clock_ns();
+        fetch_ns += fetched_ns - start_ns;
+        came_ns = came_ns ? came_ns : fetched_ns;
+        job_mark(job, JOB_STAGE_DECODE); /* here it waits for room, or at the end for the rest */
         if (end) {
             break;
         }
@@ -138,17 +178,19 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
     }
     TRY(decoders_wait(&decode_ns, s->decoders));
     TRY(body_reader_end(s->reader));
-    part_report_step(&job->report, "fetch", fetch_ns, body->wire_bytes);
-    part_report_step(&job->report, "decode", decode_ns, body->raw_bytes); /* of all threads */
+    spans_add(&job->report.spans, SPAN_FETCH, began_ns, fetch_ns, body->wire_bytes, OK);
+    /* Of all threads together: may be more than has passed. */
+    spans_add(&job->report.spans, SPAN_DECODE, came_ns, decode_ns, body->raw_bytes, OK);
     return OK;
 }
 
 static enum err stage_inline(const struct stage *s, struct lane_job *job, struct bytes_mut place) {
     const Bellows__V1__Body *body = body_of(job);
     uint64_t start_ns = clock_ns();
-    TRY(body_read_inline(body, &place, 1, s->memory_bytes));
-    part_report_step(&job->report, "decode", clock_ns() - start_ns, body->raw_bytes);
-    return OK;
+    job_mark(job, JOB_STAGE_DECODE);
+    enum err code = body_read_inline(body, &place, 1, s->memory_bytes);
+    spans_end(&job->report.spans, SPAN_DECODE, start_ns, body->raw_bytes, code);
+    return code;
 }
 
 /* The plain scalars: what came, or what it unpacks to. */
@@ -166,7 +208,7 @@ static enum err stage_unpack(struct stage *s, struct lane_job *job,
     TRY(codec_decode((struct bytes_mut){s->values, s->values_bytes},
                      bytes_of(s->section, s->section_bytes), section->values_count,
                      key_curve(job->key)->r.w, NULL));
-    part_report_step(&job->report, "unpack", clock_ns() - start_ns, s->values_bytes);
+    spans_end(&job->report.spans, SPAN_UNPACK, start_ns, s->values_bytes, OK);
     return OK;
 }
 

@@ -12,8 +12,25 @@
 #include "node/daemon/keyfile.h"
 #include "node/groth16/prove.h"
 #include "node/job/result.h"
+#include "node/telemetry/ledger.h"
 #include "proto/body.h"
 #include "proto/fleet.pb-c.h"
+
+/* Where a job is in its lane, for those who watch, and what an idle device that waits for it waits for. */
+enum job_stage {
+    JOB_STAGE_QUEUED,  /* behind others */
+    JOB_STAGE_RECORD,  /* its record is read or moved */
+    JOB_STAGE_KEY,     /* its key is fetched or opened */
+    JOB_STAGE_MEMORY,  /* waits for room */
+    JOB_STAGE_FETCH,   /* its body is on the way */
+    JOB_STAGE_DECODE,  /* and being unpacked */
+    JOB_STAGE_READY,   /* waits for the device */
+    JOB_STAGE_PROVING, /* on the device: from here on no device waits for it */
+    JOB_STAGE_SETTLING,
+    JOB_STAGE_REPLYING,
+    JOB_STAGES_COUNT
+};
+const char *job_stage_name(enum job_stage stage); /* "fetch" */
 
 struct lane_job {
     struct message message;              /* owned: the delivery; its reply is the ack subject */
@@ -30,9 +47,15 @@ struct lane_job {
     uint64_t body_bytes;    /* reserved for it; given back by the lane */
 
     struct job_watch watch;
-    _Atomic bool started;     /* the record says running: giving it back needs the lane's word */
-    _Atomic bool handed_back; /* by a drain: ends as a take-back, not as cancelled */
-    bool stale;               /* somebody else's by now: acknowledged and dropped */
+    _Atomic int stage;         /* enum job_stage */
+    _Atomic uint64_t stage_ns; /* since when, on clock_ns */
+    struct ledger *ledger;     /* lent from the lane; NULL: nobody keeps books */
+    uint64_t ticket;           /* there, until it is on the device */
+    uint64_t ready_ns;         /* on clock_ns: from then on only the device was missing */
+    uint64_t device_ns;        /* that the device spent on it */
+    _Atomic bool started;      /* the record says running: giving it back needs the lane's word */
+    _Atomic bool handed_back;  /* by a drain: ends as a take-back, not as cancelled */
+    bool stale;                /* somebody else's by now: acknowledged and dropped */
 
     struct prove_result proved; /* owned when has_proof */
     bool has_proof;
@@ -42,6 +65,9 @@ struct lane_job {
     struct part_report report;
     uint64_t taken_ns;
 };
+
+/* It has come to this stage. */
+void job_mark(struct lane_job *job, enum job_stage stage);
 
 /* Takes the message over (clearing *m) on OK. */
 FALLIBLE job_take(struct lane_job **out, struct message *m);

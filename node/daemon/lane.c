@@ -66,13 +66,13 @@ static enum err open_parts(struct lane *lane) {
     TRY(opinion_new(&lane->opinion, &opinion));
     TRY(decoders_open(&lane->decoders, (c->threads ? c->threads : pool_cores_usable()) / 2));
     lane->bodies_bytes_max = c->memory_bytes / 3;
-    TRY(keycache_new(&lane->keycache, lane->backend,
-                     c->memory_bytes - lane->bodies_bytes_max - opinion.bytes_max));
+    lane->keys_bytes_max = c->memory_bytes - lane->bodies_bytes_max - opinion.bytes_max;
+    TRY(keycache_new(&lane->keycache, lane->backend, lane->keys_bytes_max));
     TRY(queue_new(&lane->to_stage, LANE_HELD_MAX, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_prove, PROVE_QUEUE, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_settle, LANE_HELD_MAX, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_reply, LANE_HELD_MAX, sizeof(struct lane_job *)));
-    return OK;
+    return lane_tell_open(lane);
 }
 
 static enum err open_links(struct lane *lane) {
@@ -93,9 +93,9 @@ static enum err open_links(struct lane *lane) {
 }
 
 static enum err start_threads(struct lane *lane) {
-    void *(*const mains[LANE_THREADS])(void *) = {lane_intake_main, lane_stage_main,
-                                                  lane_prove_main,  lane_settle_main,
-                                                  lane_reply_main,  lane_live_main};
+    void *(*const mains[LANE_THREADS])(void *) = {
+        lane_intake_main, lane_stage_main, lane_prove_main, lane_settle_main,
+        lane_reply_main,  lane_live_main,  lane_tell_main};
     for (; lane->threads_count < LANE_THREADS; lane->threads_count++) {
         int rc = pthread_create(&lane->threads[lane->threads_count], NULL,
                                 mains[lane->threads_count], lane);
@@ -121,6 +121,7 @@ enum err lane_open(struct lane **out, const struct lane_config *config,
     lane->links = *links;
     lane->backend = backend;
     atomic_store(&lane->info_due, true);
+    TRY(ledger_new(&lane->ledger));
     if (config->drained) {
         lane_drain(lane, 0, "drained by an order to its predecessor");
     }
@@ -148,6 +149,9 @@ void lane_drain(struct lane *lane, uint64_t grace_ns, const char *reason) {
     }
     atomic_store(&lane->draining, true);
     atomic_store(&lane->info_due, true);
+    if (lane->ledger) {
+        ledger_fence(lane->ledger, true);
+    }
     condition_wake_all(&lane->changed);
 }
 
@@ -165,6 +169,7 @@ enum err lane_resume(struct lane *lane) {
     atomic_store(&lane->distrust, true);
     atomic_store(&lane->end, LANE_GOES_ON);
     atomic_store(&lane->draining, false);
+    ledger_fence(lane->ledger, false);
     lane->reason[0] = 0;
     atomic_store(&lane->info_due, true);
     condition_wake_all(&lane->changed);
@@ -177,6 +182,7 @@ void lane_strike(struct lane *lane, const struct lane_job *job) {
     bool lost = job->fault.code == E_DEVICE_LOST, fenced = strikes >= lane->config.strikes_max;
     char quoted[ERR_DETAIL_BYTES + 64], reason[RECORD_DETAIL_BYTES];
     atomic_store(&lane->distrust, true);
+    metric_add(lane->config.metrics, METRIC_DEVICE_ERRORS, 0, 1);
     log_line(LOG_WARN, lost ? "device.lost" : "device.struck",
              "job=%s tenant=%s strikes=%llu strikes_max=%u error=%s detail=%s", job->name.job,
              job->name.tenant, (unsigned long long)strikes, lane->config.strikes_max,
@@ -276,8 +282,8 @@ void lane_close(struct lane **lane_ptr) {
     lock_give(&lane->lock);
     subscription_close(&lane->cancels);
     control_close(&lane->control);
-    struct queue *const queues[] = {
-        NULL, lane->to_stage, lane->to_prove, lane->to_settle, lane->to_reply, NULL};
+    struct queue *const queues[] = {NULL,           lane->to_stage, lane->to_prove, lane->to_settle,
+                                    lane->to_reply, NULL,           lane->to_tell};
     for (unsigned i = 0; i < LANE_THREADS; i++) { /* front to back: each thread empties its queue */
         close_queue(queues[i]);
         join_one(lane, i);
@@ -287,10 +293,12 @@ void lane_close(struct lane **lane_ptr) {
     queue_free(&lane->to_prove);
     queue_free(&lane->to_settle);
     queue_free(&lane->to_reply);
+    queue_free(&lane->to_tell);
     decoders_close(&lane->decoders);
     opinion_free(&lane->opinion);
     keycache_free(&lane->keycache);
     keyfiles_close(&lane->keyfiles);
+    ledger_free(&lane->ledger);
     condition_done(&lane->changed);
     lock_done(&lane->lock);
     mem_free_ptr(lane_ptr);

@@ -19,6 +19,7 @@
  */
 #pragma once
 #include "node/groth16/backend.h"
+#include "node/telemetry/metric.h"
 #include "node/transport/fleet.h"
 
 struct lane;
@@ -47,6 +48,7 @@ struct lane_config {
     /* Who computes again what failed its check; NULL: the processor, with its plainest code where the device is the processor. */
     enum err (*second_open)(struct backend **out, void *ctx);
     void *second_ctx;
+    struct metric_block *metrics; /* lent: what it counts into; NULL: nobody looks */
 };
 
 FALLIBLE lane_open(struct lane **out, const struct lane_config *config,

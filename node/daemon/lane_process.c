@@ -26,15 +26,17 @@ static int say(enum err code, const char *event) {
 }
 
 struct process {
-    struct links *links;     /* owned */
-    struct backend *backend; /* owned */
-    struct lane *lane;       /* owned */
+    struct metric_block *metrics; /* owned: mapped */
+    struct links *links;          /* owned */
+    struct backend *backend;      /* owned */
+    struct lane *lane;            /* owned */
 };
 
 static void process_done(struct process *p) {
     lane_close(&p->lane);
     backend_close(&p->backend);
     links_close(&p->links);
+    metric_block_unmap(&p->metrics);
 }
 
 static enum err open_links(struct process *p, const struct lane_process_config *c) {
@@ -57,7 +59,9 @@ static enum err open_lane(struct process *p, const struct lane_process_config *c
                                links_get(p->links, 2)};
     bool said = false;
     for (;;) {
-        enum err code = lane_open(&p->lane, &c->lane, &links, p->backend);
+        struct lane_config lane = c->lane;
+        lane.metrics = p->metrics;
+        enum err code = lane_open(&p->lane, &lane, &links, p->backend);
         bool again = code == E_NET || code == E_TIMEOUT;
         if (!again) {
             return code;
@@ -117,7 +121,12 @@ int lane_process_run(const struct lane_process_config *config) {
         return say(code, "backend.failed");
     }
     log_info("backend.opened", "backend=%s device=\"%s\"", p.backend->ops->name, choice.why);
-    code = open_links(&p, config);
+    if (config->metrics_fd >= 0) {
+        code = metric_block_map(&p.metrics, config->metrics_fd);
+    }
+    if (code == OK) {
+        code = open_links(&p, config);
+    }
     if (code == OK) {
         code = open_lane(&p, config, &set);
     }

@@ -22,5 +22,6 @@ struct lane_process_config {
     struct backend_options backend;
     uint64_t drain_ns; /* after SIGTERM, for what is being proved */
     pid_t parent;      /* ends with it; 0: stands alone */
+    int metrics_fd;    /* of the block that it counts into, taken over; -1: none */
 };
 int lane_process_run(const struct lane_process_config *config);

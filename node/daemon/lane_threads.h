@@ -1,4 +1,4 @@
-/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c and live.c only. */
+/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c, live.c, tell.c and story.c only. */
 #pragma once
 #include "node/base/lock.h"
 #include "node/base/log.h"
@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-enum { LANE_THREADS = 6, LANE_HELD_MAX = LANE_DEPTH_MAX };
+enum { LANE_THREADS = 7, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 256 };
 
 /* Where a job is computed on, watched for signs of life. */
 struct lane_seat {
@@ -33,9 +33,11 @@ struct lane {
     struct opinion *opinion;      /* owned; [settle] */
     struct subscription *cancels; /* owned */
     struct control *control;      /* owned */
-    uint64_t bodies_bytes_max;
+    uint64_t bodies_bytes_max, keys_bytes_max;
+    struct ledger *ledger; /* owned */
 
     struct queue *to_stage, *to_prove, *to_settle, *to_reply; /* owned; of struct lane_job * */
+    struct queue *to_tell; /* owned; messages for the telemetry thread */
     pthread_t threads[LANE_THREADS];
     unsigned threads_count;
 
@@ -54,7 +56,9 @@ struct lane {
     _Atomic uint64_t grace_until_ns; /* of the drain, on clock_ns */
     _Atomic int end;                 /* enum lane_end */
     _Atomic uint64_t done, failed, given_back, stale, strikes;
-    atomic_bool info_due; /* the directory entry has changed */
+    _Atomic uint64_t untold;   /* telemetry messages that were dropped */
+    _Atomic uint64_t power_mw; /* that the device drew lately; 0: not known */
+    atomic_bool info_due;      /* the directory entry has changed */
 };
 
 static inline struct lane_name lane_name_here(const struct lane *lane) {
@@ -67,6 +71,13 @@ void *lane_prove_main(void *lane);
 void *lane_settle_main(void *lane);
 void *lane_reply_main(void *lane);
 void *lane_live_main(void *lane);
+void *lane_tell_main(void *lane);
+
+/* Telemetry: takes the packed message over and never waits; what finds no room is dropped and counted. */
+FALLIBLE lane_tell_open(struct lane *lane);
+void lane_tell(struct lane *lane, const struct subject *subject, struct bytes_mut *packed);
+/* As heartbeats say it. */
+Bellows__V1__LaneState lane_state(const struct lane *lane);
 
 /* Waits up to ns, less when the lane stops. */
 void lane_pause(struct lane *lane, uint64_t ns);

@@ -19,7 +19,7 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
-static Bellows__V1__LaneState state_of(const struct lane *lane) {
+Bellows__V1__LaneState lane_state(const struct lane *lane) {
     bool draining = atomic_load(&lane->draining);
     switch (lane_ended(lane)) {
     case LANE_FENCED: /* and the reason is written */
@@ -82,7 +82,7 @@ static void look(struct holding *out, struct lane *lane) {
                      lane->held[i]->message.reply);
         }
     }
-    out->state = state_of(lane);
+    out->state = lane_state(lane);
     snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
     lock_give(&lane->lock);
     for (size_t i = 0; i < out->count; i++) {

@@ -23,6 +23,7 @@
 #include "node/base/version.h"
 #include "node/daemon/child.h"
 #include "node/daemon/control.h"
+#include "node/daemon/pages.h"
 #include "node/transport/service.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/subjects.h"
@@ -52,6 +53,7 @@ struct node {
     const struct node_config *config;
     struct subject_space space;
     unsigned lanes_count;
+    struct pages *pages;     /* owned */
     struct transport *link;  /* owned; NULL: not connected, the last words go unsaid */
     struct control *control; /* owned; NULL with it, as the next */
     struct service *service; /* owned: how it is found on $SRV */
@@ -71,6 +73,7 @@ static void node_done(struct node *n) {
     service_close(&n->service);
     control_close(&n->control);
     transport_close(&n->link);
+    pages_close(&n->pages);
     if (n->lock_fd >= 0) {
         unlink(n->lock_path); /* while it is held: whoever waits for it looks again */
         close(n->lock_fd);
@@ -140,7 +143,7 @@ static enum err take_lock(int *out, const char *path, const struct node_config *
 /* --- Lanes --- */
 
 struct lane_words { /* what is added to the lane's command line */
-    char lane[32], session[64], device[DEVICE_ID_BYTES + 16], share[32], parent[32];
+    char lane[32], session[64], device[DEVICE_ID_BYTES + 16], share[32], parent[32], metrics[40];
     char visible[DEVICE_ID_BYTES + 32];
 };
 
@@ -152,13 +155,14 @@ static void lane_words(struct lane_words *w, const struct node *n, unsigned idx)
     snprintf(w->device, sizeof w->device, "--device=%s", device);
     snprintf(w->share, sizeof w->share, "--share=%u", n->lanes_count);
     snprintf(w->parent, sizeof w->parent, "--supervisor=%ld", (long)getpid());
+    snprintf(w->metrics, sizeof w->metrics, "--metrics-fd=%d", pages_lend(n->pages, idx));
     snprintf(w->visible, sizeof w->visible, "CUDA_VISIBLE_DEVICES=%s", device);
 }
 
 static enum err start_lane(struct node *n, unsigned idx) {
     struct node_lane *lane = &n->lanes[idx];
     struct lane_words words;
-    const char *argv[ARGV_MAX + 8];
+    const char *argv[ARGV_MAX + 9];
     size_t count = 0;
     for (; n->config->lane_argv[count]; count++) {
         REQUIRE(count < ARGV_MAX, E_LIMIT, "more than %d arguments for a lane", ARGV_MAX);
@@ -171,13 +175,17 @@ static enum err start_lane(struct node *n, unsigned idx) {
     argv[count++] = words.device;
     argv[count++] = words.share;
     argv[count++] = words.parent;
+    argv[count++] = words.metrics;
     if (atomic_load(&lane->drained)) {
         argv[count++] = "--drained";
     }
     argv[count] = NULL;
     struct child_options options = {.argv = argv,
                                     .env = {n->config->devices ? words.visible : NULL}};
-    TRY(child_start(&lane->child, &options));
+    enum err code = child_start(&lane->child, &options);
+    pages_keep(n->pages, idx);
+    TRY(code);
+    metric_set(pages_block(n->pages, idx), METRIC_LANE_UP, 0, 1);
     atomic_fetch_add(&n->lanes_running, 1);
     log_info("lane.started", "gpu=%u pid=%ld session=%s device=%s drained=%d", idx,
              (long)lane->child.pid, lane->session, words.device + strlen("--device="),
@@ -242,11 +250,23 @@ static void say(struct node *n, unsigned idx, Bellows__V1__LaneState state, bool
     n->lanes[idx].told_ns = clock_ns();
 }
 
+/* What its process said last is not true any more. */
+static void lane_is_down(struct node *n, unsigned idx) {
+    struct metric_block *m = pages_block(n->pages, idx);
+    metric_set(m, METRIC_LANE_UP, 0, 0);
+    metric_set(m, METRIC_OPEN, 0, 0);
+    metric_set(m, METRIC_IN_HAND, 0, 0);
+    for (int i = 0; i < METRIC_LANE_STATE_COUNT; i++) {
+        metric_set(m, METRIC_LANE_STATE, i, i == METRIC_LANE_STATE_STOPPED);
+    }
+}
+
 static void note_end(struct node *n, unsigned idx, const struct child_end *end, uint64_t lived_ns,
                      bool draining) {
     struct node_lane *lane = &n->lanes[idx];
     uint64_t pause_ns = FIRST_PAUSE_NS;
     atomic_fetch_sub(&n->lanes_running, 1);
+    lane_is_down(n, idx);
     if (draining) {
         log_info("lane.exited", "gpu=%u exit_code=%d signal=%d", idx, end->exit_code, end->signal);
         snprintf(lane->why, sizeof lane->why, "its node was ended");
@@ -435,6 +455,12 @@ enum err node_run(const struct node_config *config) {
     TRY(subject_space_init(&n.space, config->prefix));
     TRY(lock_path(n.lock_path, config));
     TRY(take_lock(&n.lock_fd, n.lock_path, config));
+    struct pages_options pages = {.address = config->metrics ? config->metrics : "off",
+                                  .fallback = PAGES_NODE_ADDRESS,
+                                  .url_file = config->metrics_url_file,
+                                  .node = config->name,
+                                  .blocks_count = count};
+    TRY(pages_open(&n.pages, &pages));
     for (unsigned i = 0; i < count; i++) {
         TRY(start_lane(&n, i)); /* before the connection makes threads */
     }

@@ -24,10 +24,13 @@ struct node_config {
     const char *runtime_dir;           /* lock files; made if it is not there */
     unsigned lanes_count;              /* on the processor; with devices: one for each of them */
     const struct device_list *devices; /* lent; NULL: the processor */
+    const char *metrics;               /* address of the pages (pages.h); NULL: off */
+    const char *metrics_url_file;      /* where that address is written; NULL: nowhere */
     struct transport_options transport;
     uint64_t drain_ns;
     pid_t parent; /* 0: stands alone */
-    /* The lane's command line, NULL-terminated; --lane, --session, --device, --share and --supervisor are added to it, and --drained. */
+    /* The lane's command line, NULL-terminated; --lane, --session, --device, --share and --supervisor are added to it,
+     * --metrics-fd and --drained. */
     const char *const *lane_argv;
 };
 /* Returns after a signal, when all lanes have ended. */

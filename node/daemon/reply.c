@@ -9,8 +9,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
-#include "node/job/event.h"
-#include "proto/telemetry.pb-c.h"
+#include "node/daemon/story.h"
 
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(50000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
@@ -175,18 +174,22 @@ static const char *outcome_name(const struct lane_job *job, struct verdict verdi
     }
 }
 
-/* " fetch_ms=1.204 fetch_bytes=81920 decode_ms=…": each step as it was measured, decode summed over its threads. */
+/* " fetch_ms=1.204 fetch_bytes=81920 decode_ms=…": each step that took any time, tries added up, decode summed over its threads. */
 static void write_steps(char *out, size_t out_bytes, const struct part_report *report) {
     size_t at = 0;
     out[0] = 0;
-    for (size_t i = 0; i < report->steps_count; i++) {
-        const struct part_step *s = &report->steps[i];
+    for (int step = 0; step < SPAN_STEPS_COUNT; step++) {
+        struct span s = spans_sum(&report->spans, (enum span_step)step);
+        const char *name = span_step_name((enum span_step)step);
         char bytes[64] = "";
-        if (s->bytes) {
-            snprintf(bytes, sizeof bytes, " %s_bytes=%llu", s->name, (unsigned long long)s->bytes);
+        if (s.ns == 0) {
+            continue;
         }
-        int n = snprintf(out + at, out_bytes - at, " %s_ms=%.3f%s", s->name, (double)s->ns / 1e6,
-                         bytes);
+        if (s.bytes) {
+            snprintf(bytes, sizeof bytes, " %s_bytes=%llu", name, (unsigned long long)s.bytes);
+        }
+        int n =
+            snprintf(out + at, out_bytes - at, " %s_ms=%.3f%s", name, (double)s.ns / 1e6, bytes);
         if (n < 0 || (size_t)n >= out_bytes - at) {
             out[at] = 0;
             return;
@@ -216,67 +219,13 @@ static void log_story(const struct lane *lane, const struct lane_job *job, struc
                  : "");
 }
 
-static void send_spans(struct lane *lane, const struct lane_job *job) {
-    Bellows__V1__SpanReport m = BELLOWS__V1__SPAN_REPORT__INIT;
-    Bellows__V1__Span spans[PART_STEPS_MAX], *ptrs[PART_STEPS_MAX];
-    uint64_t start_ns = 0;
-    for (size_t i = 0; i < job->report.steps_count; i++) {
-        bellows__v1__span__init(&spans[i]);
-        spans[i].step = (char *)(uintptr_t)job->report.steps[i].name;
-        spans[i].start_ns =
-            start_ns; /* steps follow each other; waits between them are not spans */
-        spans[i].ns = job->report.steps[i].ns;
-        spans[i].bytes = job->report.steps[i].bytes;
-        spans[i].outcome = (char *)(uintptr_t) "ok";
-        start_ns += spans[i].ns;
-        ptrs[i] = &spans[i];
-    }
-    m.version = WIRE_VERSION;
-    m.node = lane->node;
-    m.gpu = lane->config.gpu;
-    m.tenant = (char *)(uintptr_t)job->name.tenant;
-    m.job_id = (char *)(uintptr_t)job->name.job;
-    m.generation = job->generation;
-    m.partition_index = job->index;
-    m.key_digest = job->job->key_digest;
-    m.device = lane->backend->device_name;
-    m.n_spans = job->report.steps_count;
-    m.spans = ptrs;
-    m.at_unix_ms = now_unix_ms();
-    AUTO(bytes_free) struct bytes_mut packed = {0};
-    if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "spans") == OK) {
-        struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), "span");
-        IGNORE(
-            transport_send(lane->links.telemetry, subject.text, bytes_of(packed.ptr, packed.len)));
-    }
-}
-
-static void send_event(struct lane *lane, const struct lane_job *job, struct verdict verdict) {
-    struct job_place at = job_place_of(job, lane->links.telemetry, &lane->space);
-    bool back = verdict.fate != FATE_DONE && verdict.fate != FATE_FAIL;
-    struct job_event event = {
-        .generation = job->generation,
-        .epoch = job->epoch,
-        .state = back                        ? JOB_QUEUED
-                 : verdict.fate == FATE_DONE ? JOB_DONE
-                                             : JOB_FAILED,
-        .stage = job->job->n_partitions > 1 && verdict.fate == FATE_DONE ? "proved" : NULL,
-        .lane = lane_name_here(lane),
-        .partition_index = job->index,
-        .reason = job->fault.code == OK ? NULL : job->fault.detail,
-    };
-    job_event_send(&at, &event);
-}
-
 /* --- The check --- */
 
 /* E_SELFCHECK: job->first holds the sums, for a second opinion. */
 static enum err check_proof(struct lane_job *job) {
+    uint64_t start_ns = clock_ns();
     enum err code = groth16_check(&job->proved, job->key);
-    for (int step = 0; step < STEP_COUNT; step++) {
-        part_report_step(&job->report, prove_step_name((enum prove_step)step),
-                         job->proved.times.ns[step], 0);
-    }
+    spans_end(&job->report.spans, SPAN_VERIFY, start_ns, 0, code);
     job->checked = code == OK;
     if (code != OK) {
         struct fault fault = fault_of(code);
@@ -298,6 +247,7 @@ static bool sent_to_settle(struct lane *lane, struct lane_job *job) {
         job->fault = fault_of(code);
         return false;
     }
+    metric_add(lane->config.metrics, METRIC_CHECK_FAILURES, 0, 1);
     log_warn("proof.caught", "job=%s tenant=%s part=%u", job->name.job, job->name.tenant,
              job->index);
     if (queue_put(lane->to_settle, &job, UINT64_MAX) == OK) {
@@ -335,13 +285,10 @@ static void reply_to(struct lane *lane, struct lane_job *job) {
     if (stored == OK) {
         acknowledge(lane, job);
     }
-    part_report_step(&job->report, "store", clock_ns() - start_ns, 0); /* for the story alone */
+    spans_end(&job->report.spans, SPAN_STORE, start_ns, 0, stored); /* for the story alone */
     count(lane, job, verdict);
     log_story(lane, job, verdict, stored);
-    if (!job->stale) {
-        send_spans(lane, job);
-        send_event(lane, job, verdict);
-    }
+    story_ends(lane, job, verdict, stored != OK ? "not_stored" : outcome_name(job, verdict));
 }
 
 void *lane_reply_main(void *ctx) {

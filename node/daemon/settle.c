@@ -57,13 +57,15 @@ static enum err settle(struct lane *lane, struct lane_job *job) {
 
 static void settle_job(struct lane *lane, struct lane_job *job) {
     uint64_t start_ns = clock_ns();
+    job_mark(job, JOB_STAGE_SETTLING);
     lane_seat_take(lane, &lane->settling, job);
     enum err code = settle(lane, job);
     ASSERT(code != OK);
     job->fault = fault_of(code);
     lane_seat_take(lane, &lane->settling, NULL);
     mem_wipe(&job->first, sizeof job->first);
-    part_report_step(&job->report, "settle", clock_ns() - start_ns, 0);
+    spans_end(&job->report.spans, SPAN_SETTLE, start_ns, 0, code);
+    job_mark(job, JOB_STAGE_REPLYING);
     if (verdict_of(code).strike) {
         lane_strike(lane, job);
     }

@@ -188,7 +188,7 @@ enum err groth16_prove(struct prove_result *out, struct backend *b, struct backe
 
 enum err groth16_sums(struct sums *out, struct backend *b, struct backend_slot *slot,
                       const struct key *key, const struct witness *w, struct job_watch *watch) {
-    struct step_times times = {{0}};
+    struct step_times times = {0};
     return compute_sums(out, &times, b, slot, key, w, watch);
 }
 
@@ -211,7 +211,7 @@ enum err sums_digest(struct sha256 *out, const struct curve *c, const struct sum
 enum err prove_settle(const struct sums *first, struct backend *b, struct backend_slot *slot,
                       const struct key *key, const struct witness *w, struct job_watch *watch) {
     struct sums second;
-    struct step_times times = {{0}};
+    struct step_times times = {0};
     uint8_t salt[32];
     struct sha256 digests[2];
     TRY(rng_os(salt, sizeof salt));

@@ -10,7 +10,8 @@ static char *lent(const char *text) {
     return (char *)(uintptr_t)(text ? text : "");
 }
 
-void job_event_send(const struct job_place *at, const struct job_event *event) {
+enum err job_event_pack(struct bytes_mut *packed, struct subject *subject,
+                        const struct job_place *at, const struct job_event *event) {
     Bellows__V1__Event m = BELLOWS__V1__EVENT__INIT;
     const char *word = event->stage ? event->stage : job_state_name(event->state);
     m.version = WIRE_VERSION;
@@ -33,9 +34,15 @@ void job_event_send(const struct job_place *at, const struct job_event *event) {
         m.label = event->job->label;
         m.submitted_unix_ms = event->job->submitted_unix_ms;
     }
+    TRY(message_pack(packed, &m, MESSAGE_BYTES_MAX, "event"));
+    *subject = subject_event(at->space, at->name, word);
+    return OK;
+}
+
+void job_event_send(const struct job_place *at, const struct job_event *event) {
     struct bytes_mut packed = {0};
-    if (message_pack(&packed, &m, EVENT_BYTES_MAX, "event") == OK) {
-        struct subject subject = subject_event(at->space, at->name, word);
+    struct subject subject;
+    if (job_event_pack(&packed, &subject, at, event) == OK) {
         IGNORE(transport_send(at->transport, subject.text, bytes_of(packed.ptr, packed.len)));
         mem_free(packed.ptr);
     }

@@ -19,5 +19,8 @@ struct job_event {
     const job_message
         *job; /* lent: the descriptor, for those who meet the job here first; may be NULL */
 };
+/* The message and its subject, to be sent by somebody else. *packed: mem_free. */
+FALLIBLE job_event_pack(struct bytes_mut *packed, struct subject *subject,
+                        const struct job_place *at, const struct job_event *event);
 /* Failures are of no consequence and are dropped. */
 void job_event_send(const struct job_place *at, const struct job_event *event);

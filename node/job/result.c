@@ -109,16 +109,11 @@ enum job_state state_of_status(Bellows__V1__Status status) {
     }
 }
 
-void part_report_step(struct part_report *report, const char *name, uint64_t ns, uint64_t bytes) {
-    ASSERT(report->steps_count < PART_STEPS_MAX);
-    report->steps[report->steps_count++] = (struct part_step){name, ns, bytes};
-}
-
 struct part_room { /* a PartResult and all it points to */
     part_message message;
     Bellows__V1__Proof proof;
     Bellows__V1__Error error;
-    Bellows__V1__StepTiming steps[PART_STEPS_MAX], *step_ptrs[PART_STEPS_MAX];
+    Bellows__V1__StepTiming steps[SPAN_STEPS_COUNT], *step_ptrs[SPAN_STEPS_COUNT];
     uint8_t points[WIRE_PROOF_BYTES_MAX];
 };
 
@@ -146,6 +141,27 @@ static void proof_fill(struct part_room *room, const struct prove_result *proved
         (ProtobufCBinaryData){proved->publics_count * SCALAR_BYTES, (uint8_t *)proved->publics};
 }
 
+/* Each step once, in the order in which they were begun: repeats are added up. */
+static void steps_fill(struct part_room *room, const struct spans *spans) {
+    size_t place[SPAN_STEPS_COUNT] = {0}; /* in the message, from 1 */
+    for (size_t i = 0; i < spans->count; i++) {
+        const struct span *span = &spans->items[i];
+        if (span->outcome != OK) {
+            continue;
+        }
+        if (!place[span->step]) {
+            Bellows__V1__StepTiming *step = &room->steps[room->message.n_steps];
+            bellows__v1__step_timing__init(step);
+            step->step = lent(span_step_name(span->step));
+            room->step_ptrs[room->message.n_steps] = step;
+            place[span->step] = ++room->message.n_steps;
+        }
+        room->steps[place[span->step] - 1].ns += span->ns;
+        room->steps[place[span->step] - 1].bytes += span->bytes;
+    }
+    room->message.steps = room->step_ptrs;
+}
+
 static void part_fill(struct part_room *room, const struct part_report *r) {
     part_message *m = &room->message;
     bellows__v1__part_result__init(m);
@@ -162,15 +178,7 @@ static void part_fill(struct part_room *room, const struct part_report *r) {
         error_fill(&room->error, &r->fault);
         m->error = &room->error;
     }
-    for (size_t i = 0; i < r->steps_count; i++) {
-        bellows__v1__step_timing__init(&room->steps[i]);
-        room->steps[i].step = lent(r->steps[i].name);
-        room->steps[i].ns = r->steps[i].ns;
-        room->steps[i].bytes = r->steps[i].bytes;
-        room->step_ptrs[i] = &room->steps[i];
-    }
-    m->n_steps = r->steps_count;
-    m->steps = room->step_ptrs;
+    steps_fill(room, &r->spans);
     m->total_ns = r->total_ns;
     m->device = lent(r->device);
     m->node = lent(r->lane.node);

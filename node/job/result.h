@@ -11,14 +11,8 @@
 #pragma once
 #include "node/groth16/prove.h"
 #include "node/job/store.h"
+#include "node/telemetry/span.h"
 #include "proto/job.h"
-
-enum { PART_STEPS_MAX = STEP_COUNT + 12 };
-
-struct part_step {
-    const char *name; /* lent, static */
-    uint64_t ns, bytes;
-};
 
 /* What a lane knows about a partition when it is through with it. Strings are lent. */
 struct part_report {
@@ -27,13 +21,11 @@ struct part_report {
     uint32_t index, attempt;
     const struct prove_result *proved; /* lent; NULL: failed, with `fault` */
     struct fault fault;
-    struct part_step steps[PART_STEPS_MAX];
-    size_t steps_count;
+    struct spans spans; /* what was done; a result holds the sums of those that went well */
     uint64_t total_ns;
     const char *device;
     struct lane_name lane;
 };
-void part_report_step(struct part_report *report, const char *name, uint64_t ns, uint64_t bytes);
 FALLIBLE part_report_pack(struct bytes_mut *out, const struct part_report *report);
 
 /* What is said about the whole job around its partitions. */

@@ -55,10 +55,18 @@ void spans_end(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t
     spans_add(s, step, start_ns, clock_ns() - start_ns, bytes, outcome);
 }
 
-uint64_t spans_sum_ns(const struct spans *s, enum span_step step) {
-    uint64_t sum_ns = 0;
+struct span spans_sum(const struct spans *s, enum span_step step) {
+    struct span sum = {.step = step};
+    bool first = true;
     for (size_t i = 0; i < s->count; i++) {
-        sum_ns += s->items[i].step == step ? s->items[i].ns : 0;
+        const struct span *one = &s->items[i];
+        if (one->step == step) {
+            sum.start_ns = first ? one->start_ns : sum.start_ns;
+            sum.ns += one->ns;
+            sum.bytes += one->bytes;
+            sum.outcome = one->outcome;
+            first = false;
+        }
     }
-    return sum_ns;
+    return sum;
 }

@@ -41,4 +41,5 @@ void spans_add(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t
 /* The one that began at start_ns and ends now. */
 void spans_end(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t bytes,
                enum err outcome);
-uint64_t spans_sum_ns(const struct spans *s, enum span_step step); /* of all spans of the step */
+/* All spans of the step added up; the start is the first one's. */
+struct span spans_sum(const struct spans *s, enum span_step step);

@@ -12,6 +12,7 @@
     ROW(MEMORY,    "memory",    "host")     \
     ROW(FETCH,     "fetch",     "network")  \
     ROW(DECODE,    "decode",    "host")     \
+    ROW(UNPACK,    "unpack",    "host")     \
     ROW(QUEUE,     "queue",     "host")     \
     ROW(KEY_LOAD,  "key_load",  "")         \
     ROW(WITNESS,   "witness",   "")         \
@@ -24,5 +25,6 @@
     ROW(MSM_H,     "msm_h",     "")         \
     ROW(ASSEMBLE,  "assemble",  "host")     \
     ROW(VERIFY,    "verify",    "host")     \
+    ROW(SETTLE,    "settle",    "host")     \
     ROW(STORE,     "store",     "network")
 /* clang-format on */

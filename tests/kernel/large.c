@@ -238,7 +238,7 @@ static void job_run(const struct job *j, struct sums *sums, struct step_times *t
 static void time_jobs(const struct setup *s, const struct job *j, const struct witness *w,
                       enum scalar_mix mix, unsigned runs) {
     uint64_t total[RUNS_MAX], steps[STEP_COUNT][RUNS_MAX];
-    struct step_times times = {{0}};
+    struct step_times times = {0};
     struct sums sums;
     for (unsigned run = 0; run < runs; run++) {
         uint64_t start = clock_ns();
@@ -319,7 +319,7 @@ static void check_case(const struct setup *s, struct key *key, const struct key_
         AUTO(witness_close) struct witness w = {0};
         AUTO(mem_free_ptr) uint8_t *h = NULL;
         struct sums sums;
-        struct step_times times = {{0}};
+        struct step_times times = {0};
         witness_write(s, mixes[i]);
         CHECK_OK(witness_open(&w, s->witness_path));
         CHECK_OK(mem_new_raw(&h, (size_t)s->domain, 32));
@@ -419,7 +419,7 @@ static void claim_flat(void) {
     unsigned jobs = device_of_test()->emulated ? 3 : 1000;
     uint64_t before, after;
     struct sums first, sums;
-    struct step_times times = {{0}};
+    struct step_times times = {0};
     setup_make(&s, CURVE_BN254, device_of_test()->emulated ? 4 : 8);
     witness_write(&s, MIX_WITNESS);
     CHECK_OK(key_open(&key, s.key_path, (struct key_options){.allow_insecure = true}));

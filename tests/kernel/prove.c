@@ -104,7 +104,7 @@ static void one_case(const char *curve_folder, const char *name) {
     struct backend_slot *slot = NULL;
     struct job_watch watch = {0};
     struct sums sums;
-    struct step_times times = {{0}};
+    struct step_times times = {0};
     CHECK_OK(b->ops->key_load(&resident, b, key));
     CHECK_OK(b->ops->slot_open(&slot, resident));
     CHECK_OK(b->ops->witness(slot, &w, &watch));

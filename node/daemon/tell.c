@@ -1,0 +1,507 @@
+/* The telemetry thread. It sends what others put into its queue, and once a second reads ledger, memory, sensors and counters, and tells
+ * them as messages and as metrics. It is the only one that touches the telemetry connection, so a server that takes nothing holds up
+ * nobody but it; its queue is bounded, and what finds no room there is dropped and counted.
+ *
+ * Its own processor time is measured and told too.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/base/version.h"
+#include "node/daemon/lane_threads.h"
+#include "node/telemetry/sensor.h"
+#include "proto/telemetry.pb-c.h"
+
+#include <unistd.h>
+
+static const uint64_t PACE_NS = UINT64_C(1000000000);
+static const uint64_t KEYS_NS = UINT64_C(10000000000);
+enum { KEYS_TOLD_MAX = 64, COUNTERS = 11 };
+
+struct told { /* a message that waits */
+    struct subject subject;
+    struct bytes_mut packed; /* owned */
+};
+
+struct followed { /* totals already counted into the metrics */
+    uint64_t accounts[LEDGER_ACCOUNTS_COUNT];
+    uint64_t lock_wait_ns, allocation_ns, cpu_ns, telemetry_ns, dropped, reconnects, energy_mj;
+};
+
+struct teller { /* [tele] */
+    struct lane *lane;
+    struct sensors *sensors; /* owned; NULL: none */
+    struct readings readings;
+    struct followed counted;
+    uint64_t sequence, keys_told_ns, keys_version, cpu_ns, wall_ns;
+    uint32_t busy_permille; /* of a processor lane, in the last second */
+};
+
+/* --- The queue --- */
+
+enum err lane_tell_open(struct lane *lane) {
+    return queue_new(&lane->to_tell, LANE_TOLD_MAX, sizeof(struct told));
+}
+
+void lane_tell(struct lane *lane, const struct subject *subject, struct bytes_mut *packed) {
+    struct told told = {*subject, *packed};
+    if (queue_try_put(lane->to_tell, &told) != OK) {
+        mem_free(packed->ptr);
+        atomic_fetch_add(&lane->untold, 1);
+    }
+    *packed = (struct bytes_mut){0};
+}
+
+static void send(struct lane *lane, const struct subject *subject, struct bytes_mut *packed) {
+    if (transport_send(lane->links.telemetry, subject->text, bytes_of(packed->ptr, packed->len)) !=
+        OK) {
+        atomic_fetch_add(&lane->untold, 1);
+    }
+    mem_free(packed->ptr);
+}
+
+static void send_report(struct lane *lane, const void *message, const char *kind) {
+    struct bytes_mut packed;
+    if (message_pack(&packed, message, MESSAGE_BYTES_MAX, kind) == OK) {
+        struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), kind);
+        send(lane, &subject, &packed);
+    }
+}
+
+static char *lent(const char *text) {
+    return (char *)(uintptr_t)(text ? text : "");
+}
+
+/* --- What there is to tell --- */
+
+static uint64_t resident_bytes(void) {
+    unsigned long long pages = 0, all = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file) {
+        return 0;
+    }
+    int read = fscanf(file, "%llu %llu", &all, &pages);
+    fclose(file);
+    return read == 2 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+struct memory_figures {
+    uint64_t used[METRIC_MEMORY_COUNT], limit[METRIC_MEMORY_COUNT];
+    bool known[METRIC_MEMORY_COUNT];
+};
+
+static void put_memory(struct memory_figures *m, int kind, uint64_t used, uint64_t limit) {
+    m->used[kind] = used;
+    m->limit[kind] = limit;
+    m->known[kind] = true;
+}
+
+static void read_memory(struct memory_figures *out, struct teller *t) {
+    struct lane *lane = t->lane;
+    *out = (struct memory_figures){0};
+    lock_take(&lane->lock);
+    put_memory(out, METRIC_MEMORY_BODIES, lane->bodies_bytes, lane->bodies_bytes_max);
+    lock_give(&lane->lock);
+    put_memory(out, METRIC_MEMORY_KEYS, keycache_bytes(lane->keycache), lane->keys_bytes_max);
+    put_memory(out, METRIC_MEMORY_PROCESS, resident_bytes(), lane->config.memory_bytes);
+    if (t->readings.memory_bytes) {
+        put_memory(out, METRIC_MEMORY_DEVICE, t->readings.memory_used_bytes,
+                   t->readings.memory_bytes);
+    }
+}
+
+static uint64_t reconnects(const struct lane *lane) {
+    struct transport *const all[] = {lane->links.control, lane->links.bulk, lane->links.telemetry};
+    uint64_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        struct transport_health health;
+        transport_health(&health, all[i]);
+        count += health.reconnects_count;
+    }
+    return count;
+}
+
+static uint64_t lock_wait_ns(void) {
+    uint64_t ns = 0;
+    for (int rank = 0; rank < LOCK_RANKS_COUNT; rank++) {
+        ns += lock_waited_ns((enum lock_rank)rank);
+    }
+    return ns;
+}
+
+/* Share of its threads' time that the process used since the last look. */
+static void read_busy(struct teller *t) {
+    uint64_t cpu_ns = clock_cpu_ns(), wall_ns = clock_ns();
+    uint64_t threads = t->lane->config.threads ? t->lane->config.threads : pool_cores_usable();
+    uint64_t room_ns = (wall_ns - t->wall_ns) * threads;
+    uint64_t permille = room_ns ? (cpu_ns - t->cpu_ns) * 1000 / room_ns : 0;
+    t->busy_permille = (uint32_t)(permille < 1000 ? permille : 1000);
+    t->cpu_ns = cpu_ns;
+    t->wall_ns = wall_ns;
+}
+
+static void read_sensors(struct teller *t) {
+    sensors_read(&t->readings, t->sensors);
+    read_busy(t);
+    if (!t->sensors) {
+        t->readings.values[SENSOR_UTILISATION_PERMILLE] = t->busy_permille;
+        t->readings.known[SENSOR_UTILISATION_PERMILLE] = true;
+    }
+    if (t->readings.known[SENSOR_POWER_MILLIWATT]) {
+        atomic_store(&t->lane->power_mw, t->readings.values[SENSOR_POWER_MILLIWATT]);
+    }
+}
+
+/* --- Metrics --- */
+
+static void set_sensor_metrics(struct metric_block *m, const struct readings *r,
+                               struct followed *counted) {
+    static const struct {
+        enum sensor sensor;
+        enum metric metric;
+        int label;
+        uint64_t factor;
+    } gauges[] = {
+        {SENSOR_UTILISATION_PERMILLE, METRIC_UTILISATION, 0, 1},
+        {SENSOR_POWER_MILLIWATT, METRIC_POWER, 0, 1},
+        {SENSOR_TEMPERATURE_CELSIUS, METRIC_TEMPERATURE, 0, 1},
+        {SENSOR_CLOCK_CORE_MEGAHERTZ, METRIC_CLOCK, METRIC_CLOCK_CORE, 1000000},
+        {SENSOR_CLOCK_MEMORY_MEGAHERTZ, METRIC_CLOCK, METRIC_CLOCK_MEMORY, 1000000},
+        {SENSOR_PCIE_RECEIVE_BYTES_PER_SECOND, METRIC_PCIE, METRIC_DIRECTION_RECEIVE, 1},
+        {SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND, METRIC_PCIE, METRIC_DIRECTION_TRANSMIT, 1},
+        {SENSOR_PCIE_GENERATION, METRIC_PCIE_GENERATION, METRIC_LINK_NOW, 1},
+        {SENSOR_PCIE_GENERATION_MAX, METRIC_PCIE_GENERATION, METRIC_LINK_MOST, 1},
+        {SENSOR_PCIE_WIDTH, METRIC_PCIE_WIDTH, METRIC_LINK_NOW, 1},
+        {SENSOR_PCIE_WIDTH_MAX, METRIC_PCIE_WIDTH, METRIC_LINK_MOST, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(gauges); i++) {
+        bool known = r->known[gauges[i].sensor];
+        metric_set(m, gauges[i].metric, gauges[i].label,
+                   known ? r->values[gauges[i].sensor] * gauges[i].factor : METRIC_UNKNOWN);
+    }
+    if (r->known[SENSOR_ENERGY_MILLIJOULE]) {
+        metric_follow(m, METRIC_ENERGY, 0, &counted->energy_mj,
+                      r->values[SENSOR_ENERGY_MILLIJOULE]);
+    }
+}
+
+static void set_metrics(struct teller *t, const struct ledger_view *ledger,
+                        const struct memory_figures *memory, size_t depth) {
+    struct lane *lane = t->lane;
+    struct metric_block *m = lane->config.metrics;
+    struct followed *c = &t->counted;
+    int state = (int)lane_state(lane) - 1; /* labels stand in the order of enum LaneState */
+    for (int i = 0; i < LEDGER_ACCOUNTS_COUNT; i++) {
+        metric_follow(m, METRIC_LEDGER, i, &c->accounts[i], ledger->ns[i]);
+    }
+    for (int i = 0; i < METRIC_LANE_STATE_COUNT; i++) {
+        metric_set(m, METRIC_LANE_STATE, i, i == state);
+    }
+    for (int i = 0; i < METRIC_MEMORY_COUNT; i++) {
+        metric_set(m, METRIC_MEMORY_USED, i, memory->known[i] ? memory->used[i] : METRIC_UNKNOWN);
+        metric_set(m, METRIC_MEMORY_LIMIT, i, memory->limit[i] ? memory->limit[i] : METRIC_UNKNOWN);
+    }
+    metric_set(m, METRIC_OPEN, 0, ledger->open_ns);
+    metric_set(m, METRIC_IN_HAND, 0, depth);
+    metric_set(m, METRIC_IN_HAND_MAX, 0, lane->config.backlog);
+    metric_follow(m, METRIC_LOCK_WAIT, 0, &c->lock_wait_ns, lock_wait_ns());
+    metric_follow(m, METRIC_ALLOCATION, 0, &c->allocation_ns, mem_work_ns());
+    metric_follow(m, METRIC_CPU, 0, &c->cpu_ns, clock_cpu_ns());
+    metric_follow(m, METRIC_TELEMETRY_CPU, 0, &c->telemetry_ns, clock_thread_ns());
+    metric_follow(m, METRIC_TELEMETRY_DROPPED, 0, &c->dropped, atomic_load(&lane->untold));
+    metric_follow(m, METRIC_RECONNECTS, 0, &c->reconnects, reconnects(lane));
+    set_sensor_metrics(m, &t->readings, c);
+}
+
+/* --- The device's report --- */
+
+struct device_room {
+    Bellows__V1__Account accounts[LEDGER_ACCOUNTS_COUNT], *account_ptrs[LEDGER_ACCOUNTS_COUNT];
+    Bellows__V1__MemoryUse memory[METRIC_MEMORY_COUNT], *memory_ptrs[METRIC_MEMORY_COUNT];
+    Bellows__V1__Reading readings[SENSORS_COUNT], *reading_ptrs[SENSORS_COUNT];
+    Bellows__V1__Counter counters[COUNTERS], *counter_ptrs[COUNTERS];
+};
+
+static void fill_accounts(Bellows__V1__DeviceReport *m, struct device_room *room,
+                          const struct ledger_view *ledger) {
+    for (int i = 0; i < LEDGER_ACCOUNTS_COUNT; i++) {
+        bellows__v1__account__init(&room->accounts[i]);
+        room->accounts[i].name = lent(ledger_account_name((enum ledger_account)i));
+        room->accounts[i].ns = ledger->ns[i];
+        room->account_ptrs[i] = &room->accounts[i];
+    }
+    m->n_accounts = LEDGER_ACCOUNTS_COUNT;
+    m->accounts = room->account_ptrs;
+    m->wall_ns = ledger->wall_ns;
+    m->open_ns = ledger->open_ns;
+    m->now = lent(ledger->now == LEDGER_IDLE ? "compute" : ledger_account_name(ledger->now));
+}
+
+static void fill_memory(Bellows__V1__DeviceReport *m, struct device_room *room,
+                        const struct memory_figures *memory) {
+#define MEMORY_TEXT(id, text) text,
+    static const char *const names[] = {METRIC_MEMORIES(MEMORY_TEXT)};
+#undef MEMORY_TEXT
+    for (int i = 0; i < METRIC_MEMORY_COUNT; i++) {
+        if (memory->known[i]) {
+            Bellows__V1__MemoryUse *use = room->memory_ptrs[m->n_memory] =
+                &room->memory[m->n_memory];
+            bellows__v1__memory_use__init(use);
+            use->name = lent(names[i]);
+            use->used_bytes = memory->used[i];
+            use->limit_bytes = memory->limit[i];
+            m->n_memory++;
+        }
+    }
+    m->memory = room->memory_ptrs;
+}
+
+static void fill_readings(Bellows__V1__DeviceReport *m, struct device_room *room,
+                          const struct readings *r) {
+    for (int i = 0; i < SENSORS_COUNT; i++) {
+        if (r->known[i]) {
+            Bellows__V1__Reading *reading = room->reading_ptrs[m->n_readings] =
+                &room->readings[m->n_readings];
+            bellows__v1__reading__init(reading);
+            reading->sensor = (Bellows__V1__Sensor)(i + 1);
+            reading->value = r->values[i];
+            m->n_readings++;
+        }
+    }
+    m->readings = room->reading_ptrs;
+}
+_Static_assert((int)BELLOWS__V1__SENSOR__PCIE_WIDTH_MAX == (int)SENSOR_PCIE_WIDTH_MAX + 1,
+               "sensors stand in the order of the message");
+
+static void fill_counters(Bellows__V1__DeviceReport *m, struct device_room *room,
+                          struct lane *lane) {
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[COUNTERS] = {
+        {"jobs_done", atomic_load(&lane->done)},
+        {"jobs_failed", atomic_load(&lane->failed)},
+        {"jobs_given_back", atomic_load(&lane->given_back)},
+        {"jobs_stale", atomic_load(&lane->stale)},
+        {"strikes", atomic_load(&lane->strikes)},
+        {"lock_wait_ns", lock_wait_ns()},
+        {"allocation_ns", mem_work_ns()},
+        {"reconnects", reconnects(lane)},
+        {"telemetry_dropped", atomic_load(&lane->untold)},
+        {"cpu_ns", clock_cpu_ns()},
+        {"telemetry_cpu_ns", clock_thread_ns()},
+    };
+    for (size_t i = 0; i < COUNTERS; i++) {
+        bellows__v1__counter__init(&room->counters[i]);
+        room->counters[i].name = lent(all[i].name);
+        room->counters[i].value = all[i].value;
+        room->counter_ptrs[i] = &room->counters[i];
+    }
+    m->n_counters = COUNTERS;
+    m->counters = room->counter_ptrs;
+}
+
+static void tell_device(struct teller *t, const struct ledger_view *ledger,
+                        const struct memory_figures *memory) {
+    struct lane *lane = t->lane;
+    struct device_room room;
+    Bellows__V1__DeviceReport m = BELLOWS__V1__DEVICE_REPORT__INIT;
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.session = lane->session;
+    m.sequence = ++t->sequence;
+    m.at_unix_ms = clock_unix_ns() / 1000000;
+    m.backend = lent(lane->backend->ops->name);
+    m.device = lane->backend->device_name;
+    fill_accounts(&m, &room, ledger);
+    fill_memory(&m, &room, memory);
+    fill_readings(&m, &room, &t->readings);
+    fill_counters(&m, &room, lane);
+    send_report(lane, &m, "device");
+}
+
+/* --- The lane's report --- */
+
+struct hand { /* copied under the lock */
+    char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
+    struct sha256 key;
+    Bellows__V1__JobInHand message;
+};
+
+struct hands {
+    struct hand items[LANE_HELD_MAX];
+    Bellows__V1__JobInHand *ptrs[LANE_HELD_MAX];
+    size_t count;
+    char reason[RECORD_DETAIL_BYTES];
+};
+
+static void copy_hand(struct hand *out, const struct lane_job *job, uint64_t now_ns) {
+    Bellows__V1__JobInHand *m = &out->message;
+    int stage = atomic_load(&job->stage), step = atomic_load(&job->watch.step);
+    bellows__v1__job_in_hand__init(m);
+    snprintf(out->tenant, sizeof out->tenant, "%s", job->name.tenant);
+    snprintf(out->job, sizeof out->job, "%s", job->name.job);
+    out->key = job->key_digest;
+    m->tenant = out->tenant;
+    m->job_id = out->job;
+    m->key_digest = (ProtobufCBinaryData){SHA256_BYTES, out->key.b};
+    m->generation = job->generation;
+    m->partition_index = job->index;
+    m->priority = job->job->priority;
+    m->stage = lent(job_stage_name((enum job_stage)stage));
+    m->age_ns = now_ns - job->taken_ns;
+    m->stage_ns = now_ns - atomic_load(&job->stage_ns);
+    if (stage == JOB_STAGE_PROVING && step >= 0 && step < STEP_COUNT) {
+        m->step = lent(prove_step_name((enum prove_step)step));
+        m->permille = atomic_load(&job->watch.permille);
+    }
+}
+
+/* Oldest first: the table of held jobs loses that order as jobs leave. */
+static void copy_hands(struct hands *out, struct lane *lane) {
+    const struct lane_job *jobs[LANE_HELD_MAX];
+    LOCK_SCOPE(&lane->lock);
+    uint64_t now_ns = clock_ns();
+    out->count = lane->held_count;
+    for (size_t i = 0; i < out->count; i++) {
+        size_t at = i;
+        for (; at > 0 && jobs[at - 1]->taken_ns > lane->held[i]->taken_ns; at--) {
+            jobs[at] = jobs[at - 1];
+        }
+        jobs[at] = lane->held[i];
+    }
+    for (size_t i = 0; i < out->count; i++) {
+        copy_hand(&out->items[i], jobs[i], now_ns);
+        out->ptrs[i] = &out->items[i].message;
+    }
+    snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
+}
+
+static size_t tell_lane(struct teller *t) {
+    struct lane *lane = t->lane;
+    struct hands hands;
+    Bellows__V1__LaneReport m = BELLOWS__V1__LANE_REPORT__INIT;
+    copy_hands(&hands, lane);
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.session = lane->session;
+    m.at_unix_ms = clock_unix_ns() / 1000000;
+    m.state = (uint32_t)lane_state(lane);
+    m.reason = hands.reason;
+    m.strikes = (uint32_t)atomic_load(&lane->strikes);
+    m.depth = (uint32_t)hands.count;
+    m.depth_max = lane->config.backlog;
+    m.n_jobs = hands.count;
+    m.jobs = hands.ptrs;
+    m.bellows_version = lent(BELLOWS_VERSION);
+    send_report(lane, &m, "lane");
+    return hands.count;
+}
+
+/* --- The keys --- */
+
+static bool is_listed(const struct key_speed *speeds, size_t count, const struct sha256 *digest) {
+    for (size_t i = 0; i < count; i++) {
+        if (!memcmp(&speeds[i].digest, digest, sizeof *digest)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell_keys(struct teller *t) {
+    struct lane *lane = t->lane;
+    struct key_speed speeds[KEYS_TOLD_MAX];
+    struct sha256 cached[KEYS_TOLD_MAX];
+    Bellows__V1__KeyState states[2 * KEYS_TOLD_MAX], *ptrs[2 * KEYS_TOLD_MAX];
+    Bellows__V1__KeysReport m = BELLOWS__V1__KEYS_REPORT__INIT;
+    size_t known = keycache_speeds(speeds, KEYS_TOLD_MAX, lane->keycache);
+    size_t on_disk = keyfiles_list(cached, KEYS_TOLD_MAX, lane->keyfiles);
+    for (size_t i = 0; i < known + on_disk; i++) {
+        struct sha256 *digest = i < known ? &speeds[i].digest : &cached[i - known];
+        if (i >= known && is_listed(speeds, known, digest)) {
+            continue;
+        }
+        Bellows__V1__KeyState *state = ptrs[m.n_keys] = &states[m.n_keys];
+        bellows__v1__key_state__init(state);
+        state->digest = (ProtobufCBinaryData){SHA256_BYTES, digest->b};
+        state->loaded = i < known && speeds[i].resident;
+        state->prove_ns = i < known ? speeds[i].prove_ns : 0;
+        state->load_ns = i < known ? speeds[i].load_ns : 0;
+        m.n_keys++;
+    }
+    m.version = WIRE_VERSION;
+    m.node = lane->node;
+    m.gpu = lane->config.gpu;
+    m.session = lane->session;
+    m.at_unix_ms = clock_unix_ns() / 1000000;
+    m.keys = ptrs;
+    send_report(lane, &m, "keys");
+}
+
+/* --- The thread --- */
+
+static void tell_all(struct teller *t) {
+    struct ledger_view ledger;
+    struct memory_figures memory;
+    uint64_t version = keycache_version(t->lane->keycache), now_ns = clock_ns();
+    read_sensors(t);
+    read_memory(&memory, t);
+    ledger_read(&ledger, t->lane->ledger);
+    tell_device(t, &ledger, &memory);
+    size_t depth = tell_lane(t);
+    set_metrics(t, &ledger, &memory, depth);
+    if (t->sequence == 1 || version != t->keys_version || now_ns - t->keys_told_ns >= KEYS_NS) {
+        tell_keys(t);
+        t->keys_told_ns = now_ns;
+        t->keys_version = version;
+    }
+}
+
+/* Until `due_ns`, or the lane ends; false: it has. */
+static bool pass_on(struct lane *lane, uint64_t due_ns) {
+    for (;;) {
+        struct told told;
+        uint64_t now_ns = clock_ns();
+        enum err code = queue_take(lane->to_tell, &told, due_ns > now_ns ? due_ns - now_ns : 0);
+        if (code != OK) {
+            return code == E_TIMEOUT;
+        }
+        send(lane, &told.subject, &told.packed);
+        if (clock_ns() >= due_ns) {
+            return true;
+        }
+    }
+}
+
+static void name_block(struct lane *lane) {
+    struct metric_block *m = lane->config.metrics;
+    if (!m) {
+        return;
+    }
+    atomic_store(&m->named, 0);
+    snprintf(m->device, sizeof m->device, "%s", lane->backend->device_name);
+    snprintf(m->backend, sizeof m->backend, "%s", lane->backend->ops->name);
+    snprintf(m->session, sizeof m->session, "%.39s", lane->session);
+    atomic_store(&m->named, 1);
+    metric_add(m, METRIC_LANE_STARTS, 0, 1);
+}
+
+void *lane_tell_main(void *ctx) {
+    struct teller t = {.lane = ctx, .cpu_ns = clock_cpu_ns(), .wall_ns = clock_ns()};
+    name_block(t.lane);
+    sensors_open(&t.sensors, t.lane->backend->device_name);
+    uint64_t due_ns = clock_ns();
+    do {
+        tell_all(&t);
+        due_ns += PACE_NS;
+        due_ns = due_ns > clock_ns() ? due_ns : clock_ns() + PACE_NS; /* never twice in a row */
+    } while (pass_on(t.lane, due_ns));
+    tell_all(&t);
+    sensors_close(&t.sensors);
+    return NULL;
+}
