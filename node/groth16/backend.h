@@ -38,7 +38,8 @@ struct sums {
 
 struct step_times {
     uint64_t ns[STEP_COUNT];
-    uint64_t upload_ns; /* the part of STEP_WITNESS in which the device waited for its data; 0 where nothing is copied */
+    uint64_t
+        upload_ns; /* the part of STEP_WITNESS in which the device waited for its data; 0 where nothing is copied */
 };
 
 struct backend;
