@@ -166,17 +166,18 @@ static enum err tenant_idx_of(uint32_t *idx, struct backlog *b, const char *tena
     return OK;
 }
 
-/* A tenant who had nothing waiting starts level with the others, neither owed nor owing. */
+/* Start-time fair queueing: a tenant who had nothing waiting begins where the one served last stood, neither owed what others had while
+ * it was away nor made to pay for lanes it took while nobody else wanted them. */
 static void level_tenant(struct backlog *b, uint32_t tenant_idx) {
-    uint64_t least_ns = UINT64_MAX;
-    for (size_t i = 0; i < b->tenants_count; i++) {
-        if (b->tenants[i].waiting > 0 && b->served_ns[i] < least_ns) {
-            least_ns = b->served_ns[i];
-        }
+    if (b->served_ns[tenant_idx] < b->virtual_ns) {
+        b->served_ns[tenant_idx] = b->virtual_ns;
     }
-    if (least_ns != UINT64_MAX && b->served_ns[tenant_idx] < least_ns) {
-        b->served_ns[tenant_idx] = least_ns;
-    }
+}
+
+void backlog_charge(struct backlog *b, uint32_t tenant_idx, uint64_t cost_ns) {
+    uint64_t *served_ns = &b->served_ns[tenant_idx];
+    b->virtual_ns = *served_ns > b->virtual_ns ? *served_ns : b->virtual_ns;
+    *served_ns += cost_ns;
 }
 
 /* --- Lines --- */

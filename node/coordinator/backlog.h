@@ -102,6 +102,7 @@ struct backlog {
     struct tenant_view *tenants; /* owned */
     uint32_t *tenant_chains;     /* owned */
     uint64_t *served_ns;         /* owned; by tenant */
+    uint64_t virtual_ns;         /* where the tenant served last stood before */
     size_t tenants_count;
     struct schedule_line **lines; /* owned, and what it points to; none is empty */
     size_t lines_count, lines_capacity;
@@ -141,6 +142,8 @@ static inline bool backlog_is_expired(const struct job_view *job, uint64_t now_n
 void backlog_drop_record(struct backlog *b, struct job_view *job);
 /* What it was chosen for, once it is placed. */
 void backlog_set_cost(struct backlog *b, struct part_view *part, uint64_t cost_ns, bool has_load);
+/* So much work was placed for the tenant. */
+void backlog_charge(struct backlog *b, uint32_t tenant_idx, uint64_t cost_ns);
 /* Something is to be done about it; cleared by whoever does it. */
 void backlog_note_due(struct backlog *b, struct job_view *job);
 void backlog_clear_due(struct backlog *b, struct job_view *job);

@@ -323,7 +323,7 @@ static void account(struct round *r) {
         }
         backlog_set_cost(b, &job->view->parts[part->idx], cost_ns, part->cost.load_ns > 0);
         schedule_account(&r->c->shares, waiting, job->view->priority, cost_ns);
-        b->served_ns[job->view->tenant_idx] += cost_ns;
+        backlog_charge(b, job->view->tenant_idx, cost_ns);
     }
 }
 

@@ -146,13 +146,20 @@ static void claim_revisions(void) {
 static void claim_tenants_start_level(void) {
     struct scene s;
     scene_open(&s);
-    put(&s.b, "old", "j1", 1);
-    s.b.served_ns[0] = 5000;
+    struct job_view *loud = put(&s.b, "loud", "j1", 1);
+    uint32_t loud_idx = loud->tenant_idx;
+    for (int n = 0; n < 10; n++) { /* it takes what lanes there are; nobody else waits */
+        backlog_charge(&s.b, loud_idx, 500);
+    }
     struct job_view *young = put(&s.b, "young", "j2", 2);
-    CHECK_EQ(5000, s.b.served_ns[young->tenant_idx]); /* not owed all that came before it */
-    s.b.served_ns[young->tenant_idx] = 9000;
+    CHECK_EQ(4500, s.b.served_ns[young->tenant_idx]); /* not owed all that came before it */
+    backlog_charge(&s.b, young->tenant_idx, 900);
     put(&s.b, "young", "j3", 3);
-    CHECK_EQ(9000, s.b.served_ns[young->tenant_idx]);
+    CHECK_EQ(5400, s.b.served_ns[young->tenant_idx]); /* it was there all along */
+    backlog_remove(&s.b, loud, false, 60);
+    backlog_charge(&s.b, young->tenant_idx, 100);
+    loud = put(&s.b, "loud", "j4", 4);
+    CHECK_EQ(5400, s.b.served_ns[loud->tenant_idx]); /* nor does it pay for lanes nobody wanted */
     scene_close(&s);
 }
 
