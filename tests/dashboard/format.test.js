@@ -9,7 +9,7 @@ const all = (format, cases) => {
 };
 
 test("durations", () => all(f.duration, [
-  [0, "0 ns"], [850, "850 ns"], [999.6, "1 µs"], [12345, "12.3 µs"], [1240000000, "1.24 s"], [59.9e9, "59.9 s"], [59.96e9, "1 min 00 s"],
+  [0, "0 s"], [850, "850 ns"], [999.6, "1 µs"], [12345, "12.3 µs"], [1240000000, "1.24 s"], [59.9e9, "59.9 s"], [59.96e9, "1 min 00 s"],
   [125e9, "2 min 05 s"], [3600e9, "1 h 00 min"], [90061e9, "1 d 01 h"], [-1, "–"], [NaN, "–"],
 ]));
 
@@ -27,6 +27,13 @@ test("counts, energy, power", () => {
   all(f.count, [[0, "0"], [999, "999"], [1234567, "1 234 567"], [Infinity, "–"]]);
   all(f.energy, [[0, "–"], [712000, "712 J"], [5e6, "5 kJ"]]);
   all(f.power, [[415250, "415 W"], [undefined, "–"]]);
+});
+
+test("times of day", () => {
+  const at = new Date(2026, 0, 2, 3, 4, 5, 67).getTime();
+  assert.equal(f.clock(at), "03:04:05");
+  assert.equal(f.clockFine(at), "03:04:05.067");
+  assert.equal(f.clock(0), "–");
 });
 
 test("ago", () => {

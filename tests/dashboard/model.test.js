@@ -23,6 +23,21 @@ test("a job's state is its last event's, and an end stays", () => {
   assert.equal(job.state, "queued");
 });
 
+test("a job of several partitions is done when all are, not when the first is", () => {
+  const model = begin();
+  const take = (state, at, more) => model.take("event", {}, event(state, at, { keyDigest: "ab", label: "l", priority: 1, partitionsCount: 2, ...more }), true);
+  take(1, 1);
+  take(3, 2, { node: "n", partitionIndex: 0 });
+  take(4, 3, { node: "n", partitionIndex: 0, stage: "proved" });
+  const job = model.jobs.get("t.j");
+  assert.equal(job.state, "running");
+  take(4, 4, { node: "n", partitionIndex: 1, stage: "proved" });
+  assert.equal(job.state, "running");
+  take(4, 5);
+  assert.equal(job.state, "done");
+  assert.deepEqual([job.keyDigest, job.told.label, job.told.partitionsCount], ["ab", "l", 2]);
+});
+
 test("a report read from the past does not replace a newer one", () => {
   const model = begin();
   model.take("device", where, device(NOW), true);

@@ -104,7 +104,7 @@ export class SyntheticFleet {
 
   event(job, state, at, more = {}) {
     const word = ["", "queued", "placed", "running", "done", "failed", "cancelled", "expired", "dead"][state];
-    this.send(`evt.${job.tenant}.${job.id}.${word}`, "Event", { version: 1, tenant: job.tenant, jobId: job.id, generation: 1, state, stage: word, atUnixMs: Math.round(at), ...more });
+    this.send(`evt.${job.tenant}.${job.id}.${word}`, "Event", { version: 1, tenant: job.tenant, jobId: job.id, generation: 1, state, stage: word, atUnixMs: Math.round(at), keyDigest: job.key, priority: 2, partitionsCount: 1, label: `order ${job.id.slice(-5)}`, ...more });
   }
 
   newJob(lane, r) {

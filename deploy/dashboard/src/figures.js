@@ -81,7 +81,7 @@ export function failures(errors, spans, jobs, limit) {
     const event = job.lastEvent;
     if (!event || !["failed", "expired", "cancelled", "dead"].includes(job.state)) continue;
     if (job.state === "failed" && explained.has(job.name)) continue;
-    add({ at: event.atUnixMs, what: `job ${job.state}`, name: "", detail: event.reason, tenant: job.tenant, jobId: job.id, place: "", alarm: job.state === "dead" });
+    add({ at: event.atUnixMs, what: `job ${job.state}`, name: event.errorName ?? "", detail: event.reason, tenant: job.tenant, jobId: job.id, place: "", alarm: job.state === "dead" });
   }
   return [...out.values()].sort((a, b) => b.at - a.at).slice(0, limit);
 }

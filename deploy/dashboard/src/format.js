@@ -39,6 +39,7 @@ export function rate(moved, ns) {
 
 export function duration(ns) {
   if (!Number.isFinite(ns) || ns < 0) return "–";
+  if (ns === 0) return `0${THIN}s`;
   if (ns < 59.95e9) return scaled(ns, ["ns", "µs", "ms", "s"], 1000);
   const seconds = Math.round(ns / 1e9);
   const [d, h, m, s] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
@@ -69,6 +70,11 @@ export function clock(unixMs) {
   if (!(unixMs > 0)) return "–";
   const date = new Date(unixMs);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
+}
+
+// With thousandths, for what follows each other closely.
+export function clockFine(unixMs) {
+  return unixMs > 0 ? `${clock(unixMs)}.${String(Math.floor(unixMs % 1000)).padStart(3, "0")}` : "–";
 }
 
 export function ago(fromMs, nowMs) {

@@ -18,8 +18,15 @@ const SILENT_MS = 5000;
 
 export const JOB_STATES = ["unknown", "queued", "placed", "running", "done", "failed", "cancelled", "expired", "dead"];
 export const LANE_STATES = ["unknown", "starting", "ready", "draining", "fenced", "stopped"];
+export const PRIORITIES = ["urgent", "high", "normal", "low"];
 const ENDED = new Set(["done", "failed", "cancelled", "expired", "dead"]);
 export const hasEnded = (state) => ENDED.has(state);
+
+// What an event says of its job. A lane's "proved" is one partition of several; the job is done when the coordinator has joined them.
+export function stateOfEvent(event) {
+  const state = JOB_STATES[event.state] ?? "unknown";
+  return state === "done" && event.stage === "proved" ? "running" : state;
+}
 
 class Lane {
   constructor(node, gpu) {
@@ -245,20 +252,24 @@ class Job {
     const all = this.events.items;
     let best;
     for (const event of all) {
-      const ended = best && best.generation === event.generation && hasEnded(JOB_STATES[best.state]);
-      if (!ended || hasEnded(JOB_STATES[event.state])) best = event;
+      const ended = best && best.generation === event.generation && hasEnded(stateOfEvent(best));
+      if (!ended || hasEnded(stateOfEvent(event))) best = event;
     }
     return best;
   }
 
   get state() {
     const event = this.lastEvent;
-    if (event) return JOB_STATES[event.state] ?? "unknown";
+    if (event) return stateOfEvent(event);
     return this.reports.last?.outcome === "done" ? "done" : "unknown";
   }
 
   get reason() {
-    return this.lastEvent?.reason || this.reports.last?.errorName || "";
+    return this.lastEvent?.reason || this.reports.last?.errorDetail || "";
+  }
+
+  get errorName() {
+    return this.lastEvent?.errorName || this.reports.last?.errorName || "";
   }
 
   get firstMs() {
@@ -270,7 +281,12 @@ class Job {
   }
 
   get keyDigest() {
-    return this.reports.last?.keyDigest ?? "";
+    return this.reports.last?.keyDigest || this.told?.keyDigest || "";
+  }
+
+  // An event whose sender had the descriptor at hand: it says the label, the priority and the number of partitions.
+  get told() {
+    return this.events.items.findLast((event) => event.keyDigest);
   }
 
   // What it cost so far: all tries of all partitions.

@@ -4,10 +4,9 @@ import { h, keyed, setAttribute, setText, table } from "./dom.js";
 import { isDone } from "./figures.js";
 import { ago, bytes, count, digits, duration, energy, key, percent, power } from "./format.js";
 import { busy, why } from "./ledger.js";
-import { MINUTE_MS } from "./model.js";
+import { MINUTE_MS, PRIORITIES } from "./model.js";
 import { badge, link, section, tiles } from "./parts.js";
 
-const PRIORITIES = ["urgent", "high", "normal", "low"];
 export const SENSOR = { utilisation: 1, power: 3, energy: 4, temperature: 5, receive: 8, transmit: 9, generation: 10, width: 11 };
 
 export function fleetView(root, model) {
@@ -55,7 +54,7 @@ function updateFigures(t, model) {
   t.backlog.update(f ? duration(f.backlogWallNs) : "–", f ? `${count(f.partitionsQueued)} partitions wait${f.deadlinesAtRisk ? `, ${count(f.deadlinesAtRisk)} deadlines at risk` : ""}` : "", f?.deadlinesAtRisk ? "warn" : "");
   t.jobs.update(f ? count(f.jobsOpen) : "–", f ? `${count(f.partitionsRunning)} partitions run on ${count(f.lanesOpen)} of ${count(f.lanesKnown)} lanes` : "", f && f.lanesOpen < f.lanesKnown ? "warn" : "");
   const cost = all.reduce((sum, s) => ({ ns: sum.ns + s.deviceNs, mj: sum.mj + s.energyMillijoule }), { ns: 0, mj: 0 });
-  t.cost.update(done.length ? duration(cost.ns / done.length) : "–", done.length ? `of a device; ${cost.mj ? energy(cost.mj / done.length) : "energy is not measured here"}` : "");
+  t.cost.update(cost.ns ? duration(cost.ns / done.length) : "–", cost.ns ? `of a device; ${cost.mj ? energy(cost.mj / done.length) : "energy is not measured here"}` : "");
   const alarms = model.errors.items.filter((e) => e.alarm).length;
   const failed = all.filter((s) => s.outcome === "failed").length;
   t.failed.update(count(failed), alarms ? `${count(alarms)} alarms: see Failures` : "partitions in the last quarter of an hour", alarms ? "bad" : "");

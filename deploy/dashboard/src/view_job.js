@@ -2,9 +2,11 @@
 import { h, keyed, setAttribute, setText, table } from "./dom.js";
 import { causeOf } from "./causes.js";
 import { waterfall } from "./figures.js";
-import { ago, bytes, clock, duration, energy, key, percent, rate } from "./format.js";
-import { hasEnded, JOB_STATES } from "./model.js";
+import { ago, bytes, clockFine, duration, energy, key, percent, rate } from "./format.js";
+import { hasEnded, PRIORITIES, stateOfEvent } from "./model.js";
 import { badge, link, section, tiles } from "./parts.js";
+
+const OPEN_PARTS = 3; // more are folded
 
 export function jobView(root, model, [tenant, id]) {
   const state = h("span"), lead = h("p", { class: "lead" });
@@ -18,9 +20,9 @@ export function jobView(root, model, [tenant, id]) {
     { title: "Age", class: "number", text: ({ part }) => duration(part.ageNs) },
   ], ({ lane, part }) => `${lane.name} ${part.partitionIndex}`, "No lane holds a part of it now.");
   const events = table("Events", [
-    { title: "Time", class: "time", text: (e) => clock(e.atUnixMs) },
-    { title: "State", make: () => h("span"), update: (cell, e) => badge(cell.firstChild, JOB_STATES[e.state] ?? "unknown") },
-    { title: "Step", text: (e) => (e.stage && e.stage !== JOB_STATES[e.state] ? e.stage : "–") },
+    { title: "Time", class: "time", text: (e) => clockFine(e.atUnixMs) },
+    { title: "State", make: () => h("span"), update: (cell, e) => badge(cell.firstChild, stateOfEvent(e)) },
+    { title: "Step", text: (e) => (e.stage && e.stage !== stateOfEvent(e) ? e.stage : "–") },
     { title: "Part", class: "number", text: (e) => (e.node ? e.partitionIndex : "–") },
     { title: "Device", text: (e) => (e.node ? `${e.node}.${e.gpu}` : "–") },
     { title: "Reason", class: "wide", text: (e) => e.reason || "–" },
@@ -36,8 +38,7 @@ export function jobView(root, model, [tenant, id]) {
       body.hidden = !job;
       if (!job) return;
       badge(state, model.stateOf(job));
-      const cause = causeOf(job.reports.last?.errorName ?? "");
-      setText(lead, `Tenant ${job.tenant}, key ${key(job.keyDigest)}, generation ${job.generation}. ${job.reason ? `${job.reason}. ` : ""}${job.state === "done" ? "" : cause}`);
+      setText(lead, aboutJob(job));
       updateFigures(figures, job, model);
       hand.update(model.inHand(job));
       noReport.hidden = job.reports.length > 0;
@@ -45,6 +46,14 @@ export function jobView(root, model, [tenant, id]) {
       events.update(job.events.items);
     },
   };
+}
+
+function aboutJob(job) {
+  const { told } = job;
+  const words = [`Tenant ${job.tenant}`, told?.label && `label ${told.label}`, `key ${key(job.keyDigest)}`, told && `${PRIORITIES[told.priority] ?? told.priority} priority`,
+    told?.partitionsCount > 1 && `${told.partitionsCount} partitions`, job.generation > 1 && `generation ${job.generation}`];
+  const why = job.state === "done" ? [] : [job.errorName, job.reason].filter(Boolean);
+  return [`${words.filter(Boolean).join(", ")}.`, why.length && `${why.join(": ")}.`, why.length && causeOf(job.errorName)].filter(Boolean).join(" ");
 }
 
 function updateFigures(t, job, model) {
@@ -73,9 +82,9 @@ function reportCard(report) {
   const outcome = h("span");
   badge(outcome, report.outcome === "" ? "done" : report.outcome.replaceAll("_", " "));
   const head = ["Step", "", "Time", "Bytes", "Rate", "Where"];
-  const words = `part ${report.partitionIndex} on ${report.node}.${report.gpu}${report.attempt > 1 ? `, try ${report.attempt}` : ""}: ${duration(report.totalNs)} in all, ${duration(report.deviceNs)} of the device`;
+  const words = `part ${report.partitionIndex} on ${report.node}.${report.gpu}${report.attempt > 1 ? `, try ${report.attempt}` : ""}: ${[report.totalNs && `${duration(report.totalNs)} in all`, report.deviceNs && `${duration(report.deviceNs)} of the device`].filter(Boolean).join(", ")}`;
   return {
-    node: h("article", { class: "card" }, h("h3", null, words, " ", outcome), report.errorName ? h("p", null, `${report.errorName}: ${report.errorDetail}`) : null,
+    node: h("details", { class: "card", open: report.partitionIndex < OPEN_PARTS }, h("summary", null, h("h3", null, words, " ", outcome)), report.errorName ? h("p", null, `${report.errorName}: ${report.errorDetail}`) : null,
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Steps of ${words}` },
         h("table", { class: "waterfall" }, h("thead", null, h("tr", null, head.map((word) => h("th", { scope: "col", class: ["Time", "Bytes", "Rate"].includes(word) ? "number" : null }, word || h("span", { class: "hidden" }, "When"))))), h("tbody", null, rows)))),
   };

@@ -7,13 +7,14 @@ import { badgeCell, link, linkCell, section } from "./parts.js";
 const SHOWN_MAX = 100;
 
 export function jobsView(root, model) {
-  const search = h("input", { type: "search", id: "job-search", autocomplete: "off", spellcheck: "false", placeholder: "job, tenant, key, node" });
+  const search = h("input", { type: "search", id: "job-search", autocomplete: "off", spellcheck: "false", placeholder: "job, tenant, label, key, node" });
   const state = h("select", { id: "job-state" }, h("option", { value: "" }, "any"), JOB_STATES.slice(1).map((word) => h("option", { value: word }, word)));
   const note = h("p", { class: "remark", role: "status" });
   const list = table("Jobs", [
     { title: "Job", class: "code", ...linkCell(link.job, (j) => j.id) },
     { title: "State", ...badgeCell((j) => model.stateOf(j)) },
     { title: "Tenant", text: (j) => j.tenant },
+    { title: "Label", text: (j) => j.told?.label || "–" },
     { title: "Key", class: "code", text: (j) => key(j.keyDigest) },
     { title: "Where", text: (j) => placesOf(j).join(", ") || "–" },
     { title: "Device time", class: "number", text: (j) => (j.cost.deviceNs ? duration(j.cost.deviceNs) : "–") },
@@ -44,7 +45,7 @@ export function findJobs(model, words, state) {
   const out = [];
   for (const job of model.jobs.values()) {
     if (state && model.stateOf(job) !== state) continue;
-    const text = [job.name, job.keyDigest, model.stateOf(job), ...placesOf(job)].join(" ").toLowerCase();
+    const text = [job.name, job.told?.label, job.keyDigest, model.stateOf(job), ...placesOf(job)].join(" ").toLowerCase();
     if (wanted.every((word) => text.includes(word))) out.push(job);
   }
   return out.sort((a, b) => b.lastMs - a.lastMs);
