@@ -112,6 +112,13 @@ static enum err check_fleet(const struct client *c) {
     return code;
 }
 
+void client_server(char *out, size_t out_bytes, const struct config *config) {
+    snprintf(out, out_bytes, "%s", config->server);
+    if (!strcmp(out, DEFAULT_SERVER)) {
+        client_find_dev(out, out_bytes);
+    }
+}
+
 enum err client_open(struct client *out, const struct args *args) {
     AUTO(client_close) struct client c = {0};
     TRY(args_config(&c.config, args));
@@ -122,10 +129,7 @@ enum err client_open(struct client *out, const struct args *args) {
         TRY(id_check(c.tenant, "tenant"));
     }
     TRY(subject_space_init(&c.space, c.config.prefix));
-    snprintf(c.server, sizeof c.server, "%s", c.config.server);
-    if (!strcmp(c.server, DEFAULT_SERVER)) {
-        client_find_dev(c.server, sizeof c.server);
-    }
+    client_server(c.server, sizeof c.server, &c.config);
     struct transport_options options = client_transport_options(&c.config);
     options.url = c.server;
     options.name = args_command(args)->name;

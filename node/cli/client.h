@@ -46,6 +46,8 @@ bool client_has_role(const struct client *c);
 
 /* Transport options as the configuration says; texts are lent from it. Daemons use it too. */
 struct transport_options client_transport_options(const struct config *config);
+/* Which server, as said above. */
+void client_server(char *out, size_t out_bytes, const struct config *config);
 /* The server of a running `bellows dev` on this machine; false if there is none. And the note that says so. */
 bool client_find_dev(char *out, size_t out_bytes);
 FALLIBLE client_note_dev(const char *url);

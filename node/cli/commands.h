@@ -7,6 +7,6 @@ extern const struct command cmd_prove, cmd_verify, cmd_key_inspect, cmd_key_chec
     cmd_bench_codec, cmd_bench_field, cmd_bench_h;
 extern const struct command cmd_dev, cmd_node, cmd_coordinator, cmd_submit, cmd_status, cmd_wait,
     cmd_fetch, cmd_list, cmd_cancel, cmd_key_push, cmd_config, cmd_top;
-extern const struct command cmd_nodes, cmd_drain, cmd_resume, cmd_tenant;
+extern const struct command cmd_nodes, cmd_drain, cmd_resume, cmd_tenant, cmd_doctor, cmd_jobs;
 extern const struct command cmd_certs_ca, cmd_certs_server, cmd_certs_issue, cmd_certs_accounts,
     cmd_certs_list;

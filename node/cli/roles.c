@@ -47,6 +47,7 @@ static const char *const worker_publish[] = {
     "$JS.ACK.{U}_LANES.L_{n}_{g}.>",
     "$JS.API.DIRECT.GET.KV_{p}_jobs.$KV.{p}_jobs.>",
     "$JS.API.DIRECT.GET.KV_{p}_cancel.$KV.{p}_cancel.>",
+    "$JS.API.DIRECT.GET.KV_{p}_lead.$KV.{p}_lead.leader",
     "$JS.API.DIRECT.GET.KV_{p}_lanes.$KV.{p}_lanes.{n}.*",
     "$JS.API.DIRECT.GET.KV_{p}_keys.$KV.{p}_keys.*",
     "$JS.API.DIRECT.GET.{U}_DONE.{p}.done.>",

@@ -9,7 +9,32 @@
 
 #ifdef BELLOWS_CUDA
 #include "cuda/gpu.h"
+
+enum err backends_describe(struct backend_device *out, size_t *count, size_t max) {
+    int all = 0;
+    TRY(gpu_count(&all));
+    for (*count = 0; *count < (size_t)all && *count < max; ++*count) {
+        struct gpu_device d;
+        TRY(gpu_describe(&d, (int)*count));
+        struct backend_device *to = &out[*count];
+        *to = (struct backend_device){.compute_major = d.compute_major,
+                                      .compute_minor = d.compute_minor,
+                                      .driver_version = d.driver_version,
+                                      .runtime_version = d.runtime_version,
+                                      .memory_bytes = d.memory_bytes};
+        snprintf(to->name, sizeof to->name, "%s", d.name);
+        snprintf(to->uuid, sizeof to->uuid, "%s", d.uuid);
+    }
+    return OK;
+}
 #else
+enum err backends_describe(struct backend_device *out, size_t *count, size_t max) {
+    (void)out;
+    (void)count;
+    (void)max;
+    FAIL(E_DEVICE, "CUDA is not compiled into this build");
+}
+
 static enum err gpu_backend_open(struct backend **out, const struct backend_options *options) {
     (void)out;
     (void)options;

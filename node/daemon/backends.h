@@ -19,6 +19,16 @@ struct backend_choice {
     char why[256]; /* "cpu: 2 threads, ifma (auto: CUDA is not compiled into this build)" */
 };
 
+/* What is known of a CUDA device without opening it. */
+struct backend_device {
+    char name[64], uuid[48];
+    unsigned compute_major, compute_minor;
+    unsigned driver_version, runtime_version; /* 13000 = 13.0 */
+    uint64_t memory_bytes;
+};
+/* All that are usable, at most `max`. E_DEVICE says why there is none and what to do. */
+FALLIBLE backends_describe(struct backend_device *out, size_t *count, size_t max);
+
 bool backends_cuda_compiled(void); /* false: --version says "cpu only" */
 /* The CUDA devices of this machine; E_DEVICE with cause and cure when there is none. Talks to the driver: see devices.h. */
 FALLIBLE backends_devices(struct device_list *out);

@@ -1,6 +1,7 @@
 /* The shipped deploy/nats/fleet.conf is used as it is, but for its relative paths. */
 #include "tests/security/site.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,20 @@ void site_stop(struct site *s) {
     child_stop(&s->coordinator, 5 * SECOND);
     check_server_stop(&s->server);
     CHECK_OK(dir_remove_tree(s->dir));
+}
+
+void site_weaken(struct site *s) {
+    char path[SITE_PATH_BYTES];
+    struct bytes_mut text;
+    snprintf(path, sizeof path, "%s/accounts.conf", s->certs);
+    CHECK_OK(file_read_all(&text, path, 1 << 20));
+    char *right = memmem(text.ptr, text.len, "\"bellows.hb.*.*\"", 16);
+    CHECK(right);
+    memcpy(right, "\"bellows.no.*.*\"", 16);
+    CHECK_OK(file_write_all(path, bytes_of(text.ptr, text.len)));
+    mem_free(text.ptr);
+    CHECK_EQ(0, kill(s->server.pid, SIGHUP));
+    clock_sleep_ns(SECOND); /* until it is read again */
 }
 
 /* --- Connections and processes --- */

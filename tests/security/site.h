@@ -28,6 +28,9 @@ void site_start(struct site *s);
 void site_start_fleet(struct site *s);
 void site_stop(struct site *s);
 
+/* Takes one right from the coordinator, `<prefix>.hb.*.*`, in the accounts of the running server. */
+void site_weaken(struct site *s);
+
 /* A connection as the holder: "operator.op". transport_close. */
 struct transport *site_connect(const struct site *s, const char *holder);
 

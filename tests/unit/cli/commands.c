@@ -227,6 +227,24 @@ static void claim_bench(void) {
     CHECK_EQ(0, scratch_files(&s));
 }
 
+static void claim_doctor(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "doctor --part host --cache %s --json", scratch_path(&s, "cache"));
+    expect(&r, 0, "\"check\": \"hugepages\"", "");
+    run_free(&r);
+    run_program(&r, &s, NULL, "doctor --part host --cache /proc/nowhere");
+    expect(&r, 2, "--cache", "the host failed"); /* cannot be written */
+    run_free(&r);
+    run_program(&r, &s, NULL, "doctor --part network --server nats://127.0.0.1:1");
+    expect(&r, 4, "no server at nats://127.0.0.1:1", "the network failed");
+    run_free(&r);
+    run_program(&r, &s, NULL, "list --server nats://192.0.2.1:4222");
+    expect(&r, 2, "", "plaintext = yes"); /* another machine, without TLS */
+    run_free(&r);
+}
+
 /* A number of the line, or of one of its objects ("run_ns.median"). */
 static double number_of(const cJSON *json, const char *path) {
     char name[64];
@@ -306,6 +324,7 @@ int main(int argc, char **argv) {
         {"key check passes sound keys and names the section of a bad point", claim_check},
         {"plan answers as a table and as JSON", claim_plan},
         {"bench prove prints median and spread of each step", claim_bench},
+        {"doctor says what is wrong with cause and cure, by exit code", claim_doctor},
         {"bench msm, ntt and h time the operations and hold them against the ceiling",
          claim_bench_ops},
         {"bench field counts products", claim_bench_field},

@@ -1,0 +1,40 @@
+/* Doctor: what of this machine, its devices and its way to the fleet works, what does not, why, and what to do.
+ *
+ * A check adds one finding, good or bad; nothing is changed and nothing is left behind, so it may run beside a working node.
+ *
+ * Threads  one.
+ */
+#pragma once
+#include "node/base/config.h"
+#include "node/base/text.h"
+
+enum finding_state {
+    FINDING_GOOD,
+    FINDING_NOTE,    /* worth knowing, nothing to do */
+    FINDING_WARNING, /* works, but badly or not for long */
+    FINDING_BAD,     /* does not work */
+    FINDING_STATES_COUNT
+};
+struct finding {
+    const char *part;  /* "network", "host", "device"; static */
+    const char *check; /* "clock"; static */
+    enum finding_state state;
+    char found[400]; /* what was found and why it matters */
+    char cure[240];  /* "" when there is nothing to do */
+};
+enum { FINDINGS_MAX = 64 };
+struct findings {
+    struct finding list[FINDINGS_MAX];
+    size_t count;
+};
+/* Adds one; the text is `found`. The cure is added by finding_cure. Past FINDINGS_MAX they are dropped (asserted in debug builds). */
+void finding_add(struct findings *f, const char *part, const char *check, enum finding_state state,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+void finding_cure(struct findings *f, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *finding_state_name(enum finding_state state);
+
+/* --- The parts --- */
+void doctor_network(struct findings *out, const struct config *config);
+void doctor_host(struct findings *out, const struct config *config);
+void doctor_device(struct findings *out);

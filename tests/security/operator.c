@@ -1,0 +1,120 @@
+/* What operators do, with the rights that their role has: steer nodes, look at jobs, ask what is wrong. */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "tests/security/site.h"
+
+#define SECOND UINT64_C(1000000000)
+#define ADA    "submitter.acme.ada"
+#define OP     "operator.op"
+
+static const char submit[] = "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns "
+                             "--allow-insecure-keys --tenant acme";
+
+/* Until `command` prints `text`, at most ten seconds. */
+static void await(struct site *s, const char *command, const char *text) {
+    struct site_ran ran;
+    for (int n = 0; n < 100; n++) {
+        site_run(&ran, s, OP, "%s", command);
+        if (ran.exit_code == 0 && strstr(ran.out, text)) {
+            return;
+        }
+        clock_sleep_ns(SECOND / 10);
+    }
+    CHECK_MSG(false, "`bellows %s` does not come to print \"%s\": %s", command, text, ran.out);
+}
+
+static void drain_and_resume(struct site *s, const char *target) {
+    struct site_ran ran;
+    site_run(&ran, s, OP, "drain %s --wait --timeout 30s --reason repair", target);
+    CHECK_MSG(ran.exit_code == 0, "drain %s: %s", target, ran.out);
+    CHECK_HAS(ran.out, "nothing is left on it");
+    await(s, "nodes --json", "\"state\": \"draining\"");
+    site_run(&ran, s, OP, "resume %s", target);
+    CHECK_MSG(ran.exit_code == 0, "resume %s: %s", target, ran.out);
+    await(s, "nodes", "1 of 1 lanes ready");
+}
+
+static void claim_drain(void) {
+    struct site s;
+    struct site_ran ran;
+    site_start(&s);
+    site_start_fleet(&s);
+    site_run(&ran, &s, OP, "key push @bn128/mul/circuit.zkey --allow-insecure-keys");
+    CHECK_EQ(0, ran.exit_code);
+    drain_and_resume(&s, "w0");
+    drain_and_resume(&s, "w0/0");
+    drain_and_resume(&s, "all");
+    site_run(&ran, &s, OP, "drain w0 --json");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_HAS(ran.out, "{\"target\": \"w0\", \"state\": \"draining\"}");
+    site_run(&ran, &s, ADA, "%s --job waits", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    await(&s, "jobs --json", "\"tenant\": \"acme\", \"queued\": 1");
+    site_run(&ran, &s, ADA, "wait waits --tenant acme --timeout 1s --out %%out");
+    CHECK_EQ(4, ran.exit_code);
+    site_run(&ran, &s, OP, "resume w0");
+    CHECK_EQ(0, ran.exit_code);
+    site_run(&ran, &s, ADA, "wait waits --tenant acme --timeout 60s --out %%out");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    await(&s, "jobs", "acme");
+    site_run(&ran, &s, OP, "drain w0 --grace soon");
+    CHECK_EQ(2, ran.exit_code);
+    site_run(&ran, &s, OP, "drain w0/x");
+    CHECK_EQ(2, ran.exit_code);
+    site_run(&ran, &s, OP, "resume nobody");
+    CHECK_EQ(2, ran.exit_code);
+    child_stop(&s.node, 30 * SECOND);
+    site_run(&ran, &s, OP, "drain w0");
+    CHECK_EQ(4, ran.exit_code); /* it stands in the directory for a while, but does not answer */
+    CHECK_HAS(ran.out, "does not answer");
+    site_stop(&s);
+}
+
+static void claim_doctor(void) {
+    static const char *const holders[] = {ADA, "submitter.other.bob", "worker.w0",
+                                          OP,  "coordinator.c1",      "dashboard.wall"};
+    struct site s;
+    struct site_ran ran;
+    site_start(&s);
+    site_start_fleet(&s);
+    for (size_t i = 0; i < COUNT_OF(holders); i++) {
+        site_run(&ran, &s, holders[i], "doctor --part network --json");
+        CHECK_MSG(ran.exit_code == 0, "%s: %s", holders[i], ran.out);
+        CHECK_HAS(ran.out, "\"check\": \"permissions\", \"state\": \"good\"");
+        CHECK_HAS(ran.out, "\"check\": \"clock\", \"state\": \"good\"");
+        CHECK_HAS(ran.out, "\"check\": \"jetstream\", \"state\": \"good\"");
+        CHECK(!strstr(ran.out, "\"check\": \"accounts\""));
+    }
+    site_run(&ran, &s, OP, "doctor --part network --prefix other");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "bad      fleet");
+    site_run(&ran, &s, "worker.late", "doctor --part network");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "bad      login");
+    CHECK_HAS(ran.out, "accounts.conf");
+    site_weaken(&s); /* the coordinator's right to hear heartbeats is gone */
+    site_run(&ran, &s, "coordinator.c1", "doctor --part network");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "bad      permissions");
+    CHECK_HAS(ran.out, "bellows.hb.*.*");
+    child_stop(&s.coordinator, 5 * SECOND);
+    clock_sleep_ns(6 * SECOND); /* the lease ends */
+    site_run(&ran, &s, OP, "doctor --part network");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "no coordinator leads");
+    check_server_down(&s.server);
+    site_run(&ran, &s, OP, "doctor --part network --json");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "\"check\": \"server\", \"state\": \"bad\"");
+    site_stop(&s);
+}
+
+int main(int argc, char **argv) {
+    static const struct check_claim claims[] = {
+        {"drain and resume: a node, a lane, all; what waits goes on", claim_drain},
+        {"doctor finds nothing with any role, and finds what is broken", claim_doctor},
+    };
+    return check_main(argc, argv, claims, COUNT_OF(claims));
+}
