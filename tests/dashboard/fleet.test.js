@@ -87,7 +87,7 @@ test("a job appears, runs and is done while one looks", async () => {
   await page.click('a:text("seen-by-page")');
   await until("its steps", async () => (await page.locator(".waterfall tbody tr").count()) > 3);
   const events = await text("section:last-of-type");
-  for (const state of ["queued", "placed", "done"]) assert.match(events, new RegExp(state), events);
+  for (const state of ["queued", "placed", "running", "done"]) assert.match(events, new RegExp(state), events);
   assert.match(await text(".waterfall"), /fetch|decode|record/);
 });
 
@@ -177,4 +177,14 @@ test("bellows dev --demo shows a fleet at work within ten seconds", async () => 
   await until("several jobs that are done", async () => ((await text()).match(/✓ done/g)?.length ?? 0) >= 3, 10000 * (process.env.CI ? 3 : 1));
   await page.evaluate(() => (location.hash = "#/fleet"));
   await until("proofs per minute", async () => /[1-9]\d* per min/.test(await text()));
+  await until("what a proof costs", async () => /A proof costs\s+[\d.]+.[µm]?s/.test(await text()));
+  const bars = await page.$$eval("svg.bar", (all) => all.map((bar) => [...bar.querySelectorAll("rect")].map((rect) => [rect.getAttribute("class"), parseFloat(rect.getAttribute("width"))])));
+  assert.equal(bars.length, 2);
+  for (const bar of bars) {
+    assert.ok(Math.abs(bar.reduce((sum, [, width]) => sum + width, 0) - 100) < 0.5, `${bar}`);
+    assert.ok(bar.some(([name]) => name.startsWith("acc-compute")) && bar.some(([name]) => name === "acc-wait-no-work"), `${bar}`);
+  }
+  await page.evaluate(() => (location.hash = "#/device/dev/0"));
+  await until("its timeline", async () => (await page.locator(".chart path[class^=acc-compute]").count()) > 3);
+  assert.match(await text(), /cpu: [\s\S]*compute\.msm_h/);
 });

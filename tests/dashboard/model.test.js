@@ -1,7 +1,7 @@
 // What the page makes of messages: order, limits, jobs' states, figures.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { costs, failures, perSlot, quantilePerSlot, waterfall } from "../../deploy/dashboard/src/figures.js";
+import { costs, failures, perSlot, quantilePerSlot, timeSpan, waterfall } from "../../deploy/dashboard/src/figures.js";
 import { LIMITS, Model } from "../../deploy/dashboard/src/model.js";
 import { findJobs } from "../../deploy/dashboard/src/view_jobs.js";
 
@@ -153,6 +153,13 @@ test("slots and quantiles per slot", () => {
   const at = (s) => s;
   assert.deepEqual(perSlot([10, 11, 25], at, 10, 39, 10), [[10, 2], [20, 1], [30, 0]]);
   assert.deepEqual(quantilePerSlot([10, 11, 12, 30], at, at, 0.5, 10), [[10, 11], [30, 30]]);
+});
+
+test("a plot shows no more of the past than there is", () => {
+  const minutes = (ago) => { const { from, to } = timeSpan(NOW - ago * 60000, NOW, "slot"); return (to - from) / 60000; };
+  assert.deepEqual([0, 1.9, 2.1, 4.9, 6, 60].map(minutes), [2, 2, 5, 5, 15, 15]);
+  const { from, to, step } = timeSpan(NOW, NOW + 1, "column");
+  assert.ok(to > NOW && to % step === 0 && (to - from) % step === 0);
 });
 
 test("a waterfall keeps inside its frame, also where spans pass the total", () => {

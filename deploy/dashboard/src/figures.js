@@ -4,6 +4,15 @@ import { quantile } from "./format.js";
 // The partition's own end; a lane that says no outcome yet counts as done unless a step says otherwise.
 export const isDone = (span) => span.outcome === "done" || (span.outcome === "" && !span.errorName);
 
+// How much of the past a plot shows, and in which steps: a young fleet fills its plots, too. {from, to, step} in ms.
+const SPANS = [[2, 2000, 5000], [5, 4000, 10000], [15, 10000, 15000]].map(([minutes, column, slot]) => ({ ms: minutes * 60000, column, slot }));
+export function timeSpan(firstMs, now, what) {
+  const span = SPANS.find(({ ms }) => firstMs >= now - ms) ?? SPANS[SPANS.length - 1];
+  const step = span[what];
+  const to = Math.ceil(now / step) * step;
+  return { from: to - span.ms, to, step };
+}
+
 // Counts per slot of `width` ms: [[ms, count]], every slot of the time, also empty ones.
 export function perSlot(items, timeOf, from, to, width) {
   const first = Math.floor(from / width);

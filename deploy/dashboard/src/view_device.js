@@ -1,19 +1,18 @@
 // One device: its quarter of an hour coloured by account, what it holds, what it measures.
 import { ledgerBar, ledgerChart, legend, lineChart, swatch } from "./chart.js";
 import { h, setText, table } from "./dom.js";
+import { timeSpan } from "./figures.js";
 import { ago, bytes, count, digits, duration, key, percent, power } from "./format.js";
 import { columns, shares, why } from "./ledger.js";
 import { MINUTE_MS, SPAN_MS } from "./model.js";
 import { badge, link, linkCell, section } from "./parts.js";
 import { factsOf, SENSOR } from "./view_fleet.js";
 
-const COLUMN_MS = 10000;
-
 export function deviceView(root, model, [node, gpu]) {
   const name = `${node}.${gpu}`;
   const state = h("span"), about = h("p", { class: "lead" }), facts = h("p", { class: "facts" });
   const gone = h("p", { class: "empty" }, `No device ${name} has been heard of in the last quarter of an hour.`);
-  const bar = ledgerBar(), chart = ledgerChart("Where its time went, last 15 minutes"), colours = legend();
+  const bar = ledgerBar(), chart = ledgerChart("Where its time went"), colours = legend();
   const accounts = accountTable(), jobs = jobTable(), memory = memoryTable(), keys = keyTable(), counters = counterTable();
   const sensors = lineChart("Power", { format: (v) => power(v) });
   const body = h("div", null, h("p", null, state), about, facts,
@@ -45,8 +44,9 @@ export function deviceView(root, model, [node, gpu]) {
 }
 
 function updateTimeline(lane, chart, colours, now) {
-  const to = Math.ceil(now / COLUMN_MS) * COLUMN_MS, from = to - SPAN_MS;
-  const all = columns(lane.samples(), from, to, COLUMN_MS);
+  const samples = lane.samples();
+  const { from, to, step } = timeSpan(samples[0]?.at ?? now, now, "column");
+  const all = columns(samples, from, to, step);
   chart.update({ columns: all, from, to });
   colours.update(new Set(all.flatMap((c) => (c.accounts ? [...c.accounts.keys()] : []))));
 }
@@ -111,7 +111,7 @@ function sensorList() {
 function updateSensors(lane, chart, list, now) {
   const points = lane.samples().map((s) => [s.at, s.readings?.find((r) => r.sensor === SENSOR.power)?.value]).filter(([, v]) => v !== undefined);
   chart.node.hidden = points.length === 0;
-  if (points.length) chart.update({ series: [{ name: "power", points }], from: now - SPAN_MS, to: now, gap: 30000 });
+  if (points.length) chart.update({ series: [{ name: "power", points }], ...timeSpan(points[0][0], now, "column"), gap: 30000 });
   const of = (sensor) => lane.reading(sensor);
   const words = [];
   if (of(SENSOR.utilisation) !== undefined) words.push(`utilisation as the driver sees it ${percent(of(SENSOR.utilisation) / 1000)}`);

@@ -1,13 +1,10 @@
 // Throughput, latency, where the fleet's time goes, and the backlog, over the last quarter of an hour; and what a proof costs.
 import { ledgerChart, legend, lineChart } from "./chart.js";
 import { h, table } from "./dom.js";
-import { costs, isDone, perSlot, quantilePerSlot } from "./figures.js";
+import { costs, isDone, perSlot, quantilePerSlot, timeSpan } from "./figures.js";
 import { bytes, count, digits, duration, energy, key, percent } from "./format.js";
 import { columns } from "./ledger.js";
-import { SPAN_MS } from "./model.js";
 import { section } from "./parts.js";
-
-const SLOT_MS = 15000;
 
 export function plotsView(root, model) {
   const through = lineChart("Proofs per minute", { format: digits, bars: true });
@@ -18,24 +15,30 @@ export function plotsView(root, model) {
   root.append(h("div", { class: "charts" }, [through, latency, device, backlog].map((c) => c.node)), section("All devices", colours.node, where.node));
   return {
     update() {
-      const to = Math.ceil(model.now() / SLOT_MS) * SLOT_MS, from = to - SPAN_MS;
       const done = model.spans.items.filter(isDone), at = (span) => span.atUnixMs;
-      const time = { from, to, gap: 4 * SLOT_MS };
-      const perMinute = perSlot(done, at, from, to - 1, SLOT_MS).map(([ms, n]) => [ms, (n * 60000) / SLOT_MS]);
-      through.update({ ...time, gap: SLOT_MS, series: [{ name: "proofs", points: perMinute }] });
-      latency.update({ ...time, series: quantiles(done, (s) => s.totalNs) });
-      device.update({ ...time, series: quantiles(done.filter((s) => s.deviceNs), (s) => s.deviceNs) });
+      const { from, to, step } = timeSpan(firstOf(model), model.now(), "slot");
+      const time = { from, to, gap: 4 * step };
+      const perMinute = perSlot(done, at, from, to - 1, step).map(([ms, n]) => [ms, (n * 60000) / step]);
+      through.update({ ...time, gap: step, series: [{ name: "proofs", points: perMinute }] });
+      latency.update({ ...time, series: quantiles(done, (s) => s.totalNs, step) });
+      device.update({ ...time, series: quantiles(done.filter((s) => s.deviceNs), (s) => s.deviceNs, step) });
       backlog.update({ ...time, series: [{ name: "backlog", points: model.backlog.items.map((f) => [f.atUnixMs, f.backlogWallNs]) }] });
-      const all = mean(model.sortedLanes().map((lane) => columns(lane.samples(), from, to, SLOT_MS)));
+      const all = mean(model.sortedLanes().map((lane) => columns(lane.samples(), from, to, step)));
       where.update({ columns: all, from, to });
       colours.update(new Set(all.flatMap((c) => (c.accounts ? [...c.accounts.keys()] : []))));
     },
   };
 }
 
-function quantiles(spans, valueOf) {
+// When the oldest thing that is known happened.
+function firstOf(model) {
+  const samples = model.sortedLanes().map((lane) => lane.samples()[0]?.at);
+  return Math.min(...[model.spans.items[0]?.atUnixMs, model.backlog.items[0]?.atUnixMs, ...samples].filter(Number.isFinite), model.now());
+}
+
+function quantiles(spans, valueOf, step) {
   return [["half below", 0.5], ["95 of 100 below", 0.95]].map(([name, part]) => ({
-    name, points: quantilePerSlot(spans, (s) => s.atUnixMs, valueOf, part, SLOT_MS).map(([ms, value]) => [ms + SLOT_MS / 2, value]),
+    name, points: quantilePerSlot(spans, (s) => s.atUnixMs, valueOf, part, step).map(([ms, value]) => [ms + step / 2, value]),
   }));
 }
 
