@@ -216,6 +216,7 @@ static void tick(struct coordinator *c) {
     }
     if (c->caught_up && health.connected) {
         backlog_advance(&c->backlog, now_ns);
+        registry_look(c);
         place_again(c);
         take_back_lost(c);
         ending_sweep(c);

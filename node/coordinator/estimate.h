@@ -31,7 +31,7 @@ struct key_view {
     uint64_t used_at;     /* for who leaves first */
     uint64_t guess_ns;    /* from its size; 0: size not known */
     uint64_t need_bytes;  /* host memory on a CPU lane, from the plan; 0: not known */
-    bool asked;           /* the registry has been looked at */
+    uint64_t ask_at_ns;   /* when the registry is to be looked at; UINT64_MAX: it has been */
     struct speed *speeds; /* owned; by device */
     uint32_t next;        /* in its hash chain, index + 1 */
 };

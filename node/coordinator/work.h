@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c, discover.c and tell.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c, discover.c, registry.c and tell.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -90,6 +90,9 @@ void tell_standing_by(struct coordinator *c);
 
 /* discover.c */
 FALLIBLE discover_open(struct coordinator *c);
+
+/* registry.c: one look at keys not known yet. */
+void registry_look(struct coordinator *c);
 
 /* feed.c */
 FALLIBLE feed_start(struct coordinator *c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/base/clock.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/transport/loopback.h"
 #include "proto/fleet.pb-c.h"
@@ -142,6 +143,70 @@ static void submit(struct scene *s, const char *job_id, uint64_t generation, uin
 
 static void wait_for(struct scene *s, const char *job_id, enum job_state state) {
     AUTO(record_slot_done) struct record_slot slot = job_record(&s->user, job_id, state);
+}
+
+/* --- Where it fits --- */
+
+static void tell_memory(struct scene *s, uint32_t gpu, uint64_t host_bytes) {
+    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
+    struct bytes_mut packed;
+    uint64_t revision;
+    m.version = WIRE_VERSION;
+    m.node = (char *)(uintptr_t) "w";
+    m.gpu = gpu;
+    m.backend = (char *)(uintptr_t) "cpu";
+    m.host_bytes = host_bytes;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
+    struct subject bucket = kv_bucket_name(&s->user.space, "lanes");
+    struct subject key = key_of_lane((struct lane_name){"w", gpu});
+    CHECK_OK(
+        kv_put(&revision, s->user.link, bucket.text, key.text, bytes_of(packed.ptr, packed.len)));
+    mem_free(packed.ptr);
+}
+
+static void register_key(struct scene *s, const struct sha256 *digest, uint64_t domain_size) {
+    Bellows__V1__KeyRecord m = BELLOWS__V1__KEY_RECORD__INIT;
+    struct bytes_mut packed;
+    uint64_t revision;
+    char hex[SHA256_HEX_BYTES];
+    sha256_hex(hex, digest);
+    m.version = WIRE_VERSION;
+    m.curve = BELLOWS__V1__CURVE__BN254;
+    m.format = (char *)(uintptr_t) "zkey";
+    m.wires_count = (uint32_t)domain_size;
+    m.public_count = 3;
+    m.domain_size = domain_size;
+    m.terms_a_count = m.terms_b_count = domain_size;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "key record"));
+    struct subject bucket = kv_bucket_name(&s->user.space, "keys");
+    CHECK_OK(kv_put(&revision, s->user.link, bucket.text, hex, bytes_of(packed.ptr, packed.len)));
+    mem_free(packed.ptr);
+}
+
+/* A key of 2^20 needs a few hundred megabytes: the lane that has ten is not asked, idle as it is. */
+static void claim_plan_decides_where_it_fits(void) {
+    struct scene s;
+    struct work w;
+    struct file_map file;
+    struct sha256 digest;
+    scene_open(&s, NULL);
+    CHECK_OK(file_map_open(&file, check_vectors(MUL "/circuit.zkey")));
+    CHECK_OK(sha256_of(&digest, file.bytes));
+    file_map_close(&file);
+    register_key(&s, &digest, UINT64_C(1) << 20);
+    tell_memory(&s, 0, UINT64_C(10) << 20);
+    tell_memory(&s, 1, UINT64_C(8) << 30);
+    submit_job(&s.user,
+               &(struct job_order){.case_name = MUL, .job_id = "large", .key_unregistered = true});
+    wait_for(&s, "large", JOB_QUEUED);
+    clock_sleep_ns(SECOND / 2); /* the registry is looked at */
+    start_lane(&s, 0);
+    CHECK(!next_work(&w, &s, 0, SECOND / 2));
+    wait_for(&s, "large", JOB_QUEUED);
+    start_lane(&s, 1);
+    CHECK(next_work(&w, &s, 1, 5 * SECOND));
+    CHECK_STR("large", w.job);
+    scene_close(&s);
 }
 
 /* --- Cancelling --- */
@@ -320,6 +385,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a job is cancelled within 2 s in every state, and may be sent again",
          claim_cancel_in_every_state},
+        {"a key goes only where plan says that it fits", claim_plan_decides_where_it_fits},
         {"jobs whose records are gone are forgotten", claim_gone_records_are_forgotten},
         {"a job that is about to age out expires, with a result", claim_old_jobs_expire},
         {"an assignment that was recorded and not sent is sent by the next leader",

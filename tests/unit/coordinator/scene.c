@@ -10,7 +10,7 @@ struct schedule_cost scene_cost(void *ctx, uint32_t key_idx, size_t lane_idx) {
     if (!s->possible[lane_idx][key_idx]) {
         return (struct schedule_cost){SCHEDULE_NEVER, 0};
     }
-    return (struct schedule_cost){s->job_ns[key_idx],
+    return (struct schedule_cost){s->job_ns[key_idx] * s->slowness[lane_idx],
                                   s->resident[lane_idx][key_idx] ? 0 : s->load_ns[key_idx]};
 }
 
@@ -34,6 +34,7 @@ void scene_init(struct scene *s, size_t items_count, size_t lanes_count) {
         s->items[i] = (struct schedule_item){.rank = i, .priority = 1};
     }
     for (size_t i = 0; i < lanes_count; i++) {
+        s->slowness[i] = 1;
         s->lanes[i] = (struct schedule_lane){.open = true, .jobs_least = 4};
     }
     s->view = (struct schedule_view){

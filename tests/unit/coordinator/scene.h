@@ -22,6 +22,7 @@ struct scene {
     struct schedule_lane lanes[LANES_MAX];
     bool resident[LANES_MAX][KEYS_MAX], possible[LANES_MAX][KEYS_MAX];
     uint64_t job_ns[KEYS_MAX], load_ns[KEYS_MAX];
+    uint32_t slowness[LANES_MAX]; /* 1: takes job_ns */
     uint64_t served_ns[TENANTS_MAX];
     size_t refused_lane; /* by every choosy item */
     struct schedule_view view;
