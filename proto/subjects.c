@@ -331,6 +331,10 @@ struct subject filter_events(const struct subject_space *s) {
     return build(s, SUBJECT_EVENT, &(struct fields){0});
 }
 
+struct subject filter_events_state(const struct subject_space *s, const char *state) {
+    return build(s, SUBJECT_EVENT, &(struct fields){.verb = state});
+}
+
 struct subject filter_events_of(const struct subject_space *s, struct job_name job) {
     return build_job(s, SUBJECT_EVENT, job, NULL);
 }

@@ -75,6 +75,7 @@ struct subject filter_dead(const struct subject_space *s);
 struct subject filter_telemetry(const struct subject_space *s); /* the fleet's too */
 struct subject filter_telemetry_kind(const struct subject_space *s, const char *kind);
 struct subject filter_events(const struct subject_space *s);
+struct subject filter_events_state(const struct subject_space *s, const char *state);
 struct subject filter_events_of(const struct subject_space *s, struct job_name job);
 struct subject filter_heartbeats(const struct subject_space *s);
 struct subject filter_cancels(const struct subject_space *s);

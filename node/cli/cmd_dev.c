@@ -212,9 +212,12 @@ static enum err start_self(struct child *out, struct dev *d, const char *const *
 
 static enum err start_fleet(struct dev *d) {
     char lanes[32], threads[32], memory[40], cache[PATH_BYTES + 64], drain[40], attempts[32],
-        backend[40], backlog[32];
+        backend[40], backlog[32], own[PATH_BYTES + 64], nodes[PATH_BYTES + 64];
+    /* A free port each, as another fleet may run on this machine. */
+    snprintf(own, sizeof own, "--metrics-url=%s/coordinator.metrics", d->dir);
+    snprintf(nodes, sizeof nodes, "--metrics-url=%s/node.metrics", d->dir);
     snprintf(attempts, sizeof attempts, "--attempts=%llu", (unsigned long long)d->config.attempts);
-    const char *coordinator[] = {"coordinator", attempts, NULL};
+    const char *coordinator[] = {"coordinator", attempts, "--metrics=127.0.0.1:0", own, NULL};
     TRY(start_self(&d->coordinator, d, coordinator, "coordinator.log"));
     snprintf(lanes, sizeof lanes, "--lanes=%u", d->lanes);
     snprintf(threads, sizeof threads, "--threads=%llu", (unsigned long long)d->config.threads);
@@ -224,8 +227,18 @@ static enum err start_fleet(struct dev *d) {
     snprintf(backlog, sizeof backlog, "--backlog=%llu", (unsigned long long)d->config.backlog);
     snprintf(cache, sizeof cache, "--cache=%s%s", d->config.cache[0] ? d->config.cache : d->dir,
              d->config.cache[0] ? "" : "/cache");
-    const char *node[] = {"node", "--name=dev", lanes,   threads, memory,
-                          drain,  backend,      backlog, cache,   "--allow-insecure-keys",
+    const char *node[] = {"node",
+                          "--name=dev",
+                          lanes,
+                          threads,
+                          memory,
+                          drain,
+                          backend,
+                          backlog,
+                          cache,
+                          "--allow-insecure-keys",
+                          "--metrics=127.0.0.1:0",
+                          nodes,
                           NULL};
     return start_self(&d->node, d, node, "node.log");
 }
@@ -333,7 +346,22 @@ static enum err prepare(struct dev *d) {
     return OK;
 }
 
+/* The address that a child wrote down; "" when it has none. */
+static void read_metrics(struct dev *d, char out[80], const char *file) {
+    char path[PATH_BYTES + 32];
+    struct bytes_mut text = {0};
+    out[0] = 0;
+    if (file_read_all(&text, below(d, path, file), 79) == OK) {
+        memcpy(out, text.ptr, text.len);
+        out[text.len] = 0;
+        mem_free(text.ptr);
+    }
+}
+
 static enum err announce(struct dev *d) {
+    char node[80], coordinator[80];
+    read_metrics(d, node, "node.metrics");
+    read_metrics(d, coordinator, "coordinator.metrics");
     char path[PATH_BYTES + 32];
     TRY(client_note_dev(d->url));
     TRY(file_write_all(below(d, path, "url"), bytes_of(d->url, strlen(d->url))));
@@ -345,10 +373,11 @@ static enum err announce(struct dev *d) {
     }
     if (!args_text(d->args, "run")) {
         printf("fleet ready: %u lanes at %s\ndashboard    %s\n"
+               "metrics      %s/metrics %s/metrics; bellows top shows the same in a terminal\n"
                "folder       %s (logs: node.log, coordinator.log, nats.log)\n"
                "keys         insecure ones are allowed: this fleet is for development\n"
                "try          bellows submit KEY.zkey WITNESS.wtns --wait\nstop         Ctrl-C\n",
-               d->lanes, d->url, page, d->dir);
+               d->lanes, d->url, page, node, coordinator, d->dir);
         fflush(stdout);
     }
     return OK;

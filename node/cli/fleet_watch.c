@@ -15,7 +15,7 @@
 #include "proto/unpack.h"
 
 static const uint64_t MINUTE_NS = UINT64_C(60000000000);
-enum { FAILURES_READ_MAX = 64, TAKE_MAX = 4096 };
+enum { PAST_READ_MAX = 64, TAKE_MAX = 4096 };
 
 struct fleet_watch {
     struct transport *transport; /* lent */
@@ -422,13 +422,10 @@ static enum err read_lane(void *ctx, const struct kv_entry *entry) {
     return OK;
 }
 
-/* The last ones, oldest first; what came between is of no interest. */
-static void read_failures(struct fleet_watch *w, const char *stream, uint64_t first,
-                          const char *state) {
-    char filter[SUBJECT_BYTES_MAX];
-    uint64_t sequence = first;
-    snprintf(filter, sizeof filter, "%s.evt.*.*.%s", w->space.prefix, state);
-    for (int n = 0; n < FAILURES_READ_MAX; n++) {
+/* From this sequence on, oldest first, a limited number. */
+static void read_some(struct fleet_watch *w, const char *stream, uint64_t sequence,
+                      const char *filter) {
+    for (int n = 0; n < PAST_READ_MAX; n++) {
         AUTO(message_done) struct message m = {0};
         bool found = false;
         if (stream_get_next(&m, &found, w->transport, stream, sequence, filter) != OK || !found) {
@@ -451,8 +448,11 @@ static enum err read_past(struct fleet_watch *w) {
     TRY(kv_list(w->transport, bucket.text, ">", read_lane, &past));
     read_last(w, stream.text, subject_telemetry_fleet(&w->space));
     for (size_t i = 0; i < COUNT_OF(failures); i++) {
-        read_failures(w, stream.text, info.first_sequence, failures[i]);
+        struct subject ended = filter_events_state(&w->space, failures[i]);
+        read_some(w, stream.text, info.first_sequence, ended.text);
     }
+    struct subject spans = filter_telemetry_kind(&w->space, "span");
+    read_some(w, stream.text, past.minute_ago, spans.text);
     return OK;
 }
 

@@ -140,8 +140,15 @@ static void draw_steps(struct top_pen *pen, const struct watch_job *job) {
     int left = 44, cells = pen->width - left - 1;
     char took[16], rate[48], bytes[16];
     uint64_t total_ns = job->total_ns ? job->total_ns : 1;
+    /* Where they do not all fit, those that took less than a thousandth are only counted. */
+    bool short_screen = (int)job->steps_count > pen->height - pen->line;
+    unsigned left_out = 0;
     for (size_t i = 0; i < job->steps_count; i++) {
         const struct watch_step *step = &job->steps[i];
+        if (short_screen && step->ns < total_ns / 1000) {
+            left_out++;
+            continue;
+        }
         snprintf(took, sizeof took, "%.1f ms", (double)step->ns / 1e6);
         rate[0] = 0;
         if (step->bytes && step->ns) {
@@ -158,6 +165,10 @@ static void draw_steps(struct top_pen *pen, const struct watch_job *job) {
         for (int k = from; k < cells && (k < to || k == from); k++) {
             pen_put(pen, left + k, ok ? GOOD : BAD, "=");
         }
+        pen->line++;
+    }
+    if (left_out) {
+        pen_put(pen, 1, DIM, "and %u shorter steps", left_out);
         pen->line++;
     }
 }

@@ -304,7 +304,7 @@ static void share_lines(size_t lines[SECTIONS_COUNT], const struct top_screen *s
 
 static void draw_legend(struct top_screen *s) {
     pen_put(&s->pen, 1, DIM,
-            "# compute  ^ upload  f fetch  d decode  k key  p memory  x fenced  . idle  ? more");
+            "# compute  ^ upload  f fetch  d decode  k key  p memory  x fenced  . idle");
     s->pen.line++;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/base/clock.h"
+#include "node/base/drag.h"
 #include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "node/base/queue.h"
@@ -69,6 +70,7 @@ static void *decode_main(void *ctx) {
     mem_free(ctx);
     while (queue_take(seat.d->tasks, &task, UINT64_MAX) == OK) {
         uint64_t start_ns = clock_ns();
+        drag(DRAG_DECODE);
         enum err code = frame_decode(task.place, seat.d->codecs[seat.idx], &task.frame);
         release_chunk(seat.d, task.chunk_idx);
         note_done(seat.d, code, clock_ns() - start_ns);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "node/base/clock.h"
+#include "node/base/drag.h"
 #include "node/base/mem.h"
 #include "proto/unpack.h"
 
@@ -188,6 +189,7 @@ static enum err stage_inline(const struct stage *s, struct lane_job *job, struct
     const Bellows__V1__Body *body = body_of(job);
     uint64_t start_ns = clock_ns();
     job_mark(job, JOB_STAGE_DECODE);
+    drag(DRAG_DECODE);
     enum err code = body_read_inline(body, &place, 1, s->memory_bytes);
     spans_end(&job->report.spans, SPAN_DECODE, start_ns, body->raw_bytes, code);
     return code;

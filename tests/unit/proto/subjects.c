@@ -66,6 +66,7 @@ static void claim_round_trip(void) {
     CHECK_STR("span", p.verb);
     p = parse(subject_telemetry_fleet(&space));
     CHECK_EQ(SUBJECT_TELEMETRY_FLEET, p.kind);
+    CHECK_STR("bellows.evt.*.*.failed", filter_events_state(&space, "failed").text);
     CHECK_STR("bellows.tel.*.*.span", filter_telemetry_kind(&space, "span").text);
     CHECK(subject_matches(filter_telemetry(&space).text, subject_telemetry_fleet(&space).text));
     CHECK(subject_matches(filter_telemetry(&space).text,

@@ -1,0 +1,18 @@
+/* The environment is read at each call: it is short, and a test may change it. */
+#include "node/base/drag.h"
+
+#ifdef BELLOWS_DRAG
+#include <stdlib.h>
+
+#include "node/base/clock.h"
+#include "node/base/quantity.h"
+
+void drag(enum drag_place place) {
+    static const char *const variables[DRAG_PLACES_COUNT] = {[DRAG_DECODE] = "BELLOWS_SLOW_DECODE"};
+    const char *text = getenv(variables[place]);
+    uint64_t ns = 0;
+    if (text && text[0] && quantity_span_ns(&ns, text) == OK) {
+        clock_sleep_ns(ns);
+    }
+}
+#endif
