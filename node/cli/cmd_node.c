@@ -264,6 +264,7 @@ static enum err run_coordinator(struct args *args) {
     struct coordinator_config c = {.prefix = config.prefix,
                                    .name = name,
                                    .limits = {.attempts_max = (uint32_t)config.attempts},
+                                   .tenant_jobs_max = (uint32_t)config.tenant_jobs,
                                    .metrics = pages_block(p.pages, 0)};
     TRY(coordinator_open(&p.coordinator, &c, &links));
     atomic_store(&p.running, p.coordinator);

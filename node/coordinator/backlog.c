@@ -148,6 +148,15 @@ static enum err place_for_tenant(size_t *idx, struct backlog *b) {
     return OK;
 }
 
+uint32_t backlog_tenant_jobs(const struct backlog *b, const char *tenant) {
+    for (uint32_t i = *tenant_chain_of(b, tenant); i; i = b->tenants[i - 1].next) {
+        if (!strcmp(b->tenants[i - 1].name, tenant)) {
+            return b->tenants[i - 1].jobs;
+        }
+    }
+    return 0;
+}
+
 static enum err tenant_idx_of(uint32_t *idx, struct backlog *b, const char *tenant) {
     uint32_t *chain = tenant_chain_of(b, tenant);
     for (uint32_t i = *chain; i; i = b->tenants[i - 1].next) {

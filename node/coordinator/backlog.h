@@ -142,6 +142,8 @@ static inline bool backlog_is_expired(const struct job_view *job, uint64_t now_n
 void backlog_drop_record(struct backlog *b, struct job_view *job);
 /* What it was chosen for, once it is placed. */
 void backlog_set_cost(struct backlog *b, struct part_view *part, uint64_t cost_ns, bool has_load);
+/* Open jobs of the tenant. */
+uint32_t backlog_tenant_jobs(const struct backlog *b, const char *tenant);
 /* So much work was placed for the tenant. */
 void backlog_charge(struct backlog *b, uint32_t tenant_idx, uint64_t cost_ns);
 /* Something is to be done about it; cleared by whoever does it. */

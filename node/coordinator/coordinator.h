@@ -35,7 +35,8 @@ struct coordinator_config {
     uint64_t lane_ack_wait_ns;   /* 0: LANE_ACK_WAIT_NS */
     uint64_t
         job_age_max_ns; /* a job that waited for so long expires; 0: before its record ages out */
-    uint32_t replicas;  /* of streams and buckets; 0: 1 */
+    uint32_t tenant_jobs_max; /* open jobs of one tenant, about; more are refused; 0: no limit */
+    uint32_t replicas;        /* of streams and buckets; 0: 1 */
     struct metric_block *metrics; /* lent: what it counts into; NULL: nobody looks */
 };
 

@@ -38,10 +38,11 @@ static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *objec
     return false;
 }
 
-/* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. */
+/* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. r NULL:
+ * there is no record. */
 static void drop_bodies(struct coordinator *c, const job_message *job, const struct record *r) {
     AUTO(message_free) job_message *kept = NULL;
-    if (job_state_is_open(r->state) &&
+    if (r && job_state_is_open(r->state) &&
         job_unpack(&kept, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
         return; /* not known which ones are in use */
     }
@@ -247,11 +248,28 @@ static enum err read_arrival(struct arrival *a) {
     return job_fingerprint(a->fingerprint.b, a->job);
 }
 
+/* One tenant's flood must not fill the records of all. What is known already is a repeat, whoever has how many. */
+static enum err check_quota(struct coordinator *c, const job_message *job) {
+    struct job_name name = {job->tenant, job->job_id};
+    uint32_t most = c->config.tenant_jobs_max, open = backlog_tenant_jobs(&c->backlog, job->tenant);
+    if (!most || open < most || backlog_find(&c->backlog, name)) {
+        return OK;
+    }
+    if (c->caught_up) { /* else it may be known after all, and its bodies in use */
+        drop_bodies(c, job, NULL);
+    }
+    FAIL(E_RANGE,
+         "tenant %s has %u open jobs, the fleet takes %u of one tenant; send it again when some "
+         "have ended",
+         job->tenant, open, most);
+}
+
 static enum err ask_created(struct coordinator *c, struct arrival *a) {
     struct job_name name = {a->job->tenant, a->job->job_id};
     struct subject jobs = kv_bucket_name(&c->space, "jobs"), key = key_of_job(name);
     struct subject cancels = kv_bucket_name(&c->space, "cancel");
     REQUIRE(c->backlog.count < JOBS_OPEN_MAX, E_QUEUE, "more than %d open jobs", JOBS_OPEN_MAX);
+    TRY(check_quota(c, a->job));
     TRY(record_init(&a->slot.record, a->message->data, &a->fingerprint, a->job->generation,
                     (uint32_t)a->job->n_partitions, clock_unix_ns() / 1000000));
     a->slot.loaded = true;

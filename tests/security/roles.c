@@ -437,6 +437,38 @@ static void claim_quota(void) {
     site_stop(&s);
 }
 
+/* The streams themselves refuse what is too large, whoever sends it. */
+static void claim_sizes(void) {
+    static const struct {
+        const char *who, *subject;
+        size_t bytes_max;
+    } rows[] = {
+        {ADA, "bellows.job.2.0123456789abcdef.acme.big", RECORD_BYTES_MAX},
+        {W0, "bellows.done.acme.big.1", RESULT_BYTES_MAX},
+        {W0, "bellows.part.acme.big.1.0", RESULT_BYTES_MAX},
+        {W0, "$KV.bellows_jobs.acme.big", RECORD_BYTES_MAX},
+        {W0, "$KV.bellows_lanes.w0.9", LANE_INFO_BYTES_MAX},
+        {C1, "$KV.bellows_cancel.acme.big", CONTROL_BYTES_MAX},
+        {C1, "bellows.lane.w1.0", RECORD_BYTES_MAX},
+        {C1, "bellows.dead.acme.big", MESSAGE_BYTES_MAX},
+        {OP, "$KV.bellows_keys.big", KEY_RECORD_BYTES_MAX},
+    };
+    static uint8_t data[MESSAGE_BYTES_MAX + 1];
+    struct site s;
+    site_start(&s);
+    site_start_fleet(&s);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct transport *t = site_connect(&s, rows[i].who);
+        struct publish_ack ack;
+        enum err err = transport_publish(&ack, t, rows[i].subject,
+                                         bytes_of(data, rows[i].bytes_max + 1), NULL);
+        CHECK_MSG(err == E_LIMIT, "%s took %zu bytes: %s", rows[i].subject, rows[i].bytes_max + 1,
+                  err_name(err));
+        transport_close(&t);
+    }
+    site_stop(&s);
+}
+
 /* --- The answer as a weapon --- */
 
 /* Whoever asks the server may name any subject for the answer. Here the answer would be a record or an object of the asker's own
@@ -500,6 +532,7 @@ int main(int argc, char **argv) {
         {"a whole job goes through with all roles", claim_job},
         {"a body goes into the tenant's bucket only; cancel works", claim_body_and_cancel},
         {"a tenant's bodies take what its quota says, and an operator changes that", claim_quota},
+        {"the streams refuse what is larger than its limit", claim_sizes},
         {"an answer of the server reaches nobody but its asker's account", claim_answers_stay},
     };
     signal(SIGPIPE, SIG_IGN); /* the server closes what it refuses */

@@ -126,6 +126,7 @@ void fleet_start_coordinator(struct fleet *f) {
     struct coordinator_config config = {.name = "test",
                                         .silence_ns = SECOND * 3 / 2,
                                         .lease_ttl_ns = SECOND * 2,
+                                        .tenant_jobs_max = FLEET_TENANT_JOBS_MAX,
                                         .lane_ack_wait_ns = SECOND * 2};
     CHECK_OK(loopback_connect(&f->links.control, f->broker, NULL));
     CHECK_OK(loopback_connect(&f->links.feed, f->broker, NULL));

@@ -9,7 +9,7 @@
 #include "node/transport/loopback.h"
 #include "tests/unit/daemon/submitter.h"
 
-enum { FLEET_LANES_MAX = 3 };
+enum { FLEET_LANES_MAX = 3, FLEET_TENANT_JOBS_MAX = 64 };
 
 enum trouble {
     TROUBLE_NONE,

@@ -249,6 +249,42 @@ static void claim_repeated_bodies(void) {
     fleet_free(&f);
 }
 
+static bool all_known(void *ctx) {
+    struct fleet *f = ctx;
+    return coordinator_counts_of(f->coordinator).jobs_open == FLEET_TENANT_JOBS_MAX;
+}
+
+/* The one too many is told so, leaves nothing behind, and may come again. */
+static void claim_tenant_quota(void) {
+    struct fleet *f = fleet_new(0);
+    struct subscription *replies = NULL;
+    struct message m = {0};
+    AUTO(message_free) result_message *refused = NULL;
+    CHECK_OK(transport_subscribe(&replies, f->user.link, "_INBOX.me", NULL));
+    for (int i = 0; i < FLEET_TENANT_JOBS_MAX; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "q%d", i);
+        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
+    }
+    wait_until(all_known, f, "all jobs that the tenant may have are open");
+    struct job_order more = {
+        .case_name = MUL, .job_id = "more", .reply_subject = "_INBOX.me", .body_as_object = true};
+    submit_job(&f->user, &more);
+    CHECK_OK(subscription_next(&m, replies, 5 * SECOND));
+    CHECK_OK(result_unpack(&refused, m.data));
+    message_done(&m);
+    check_failed(refused, "E_RANGE", "64 open jobs");
+    wait_until(no_body_left, f, "its body is gone");
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "q7"));
+    fleet_start_lane(f, 0);
+    more.object_mark = "again";
+    submit_job(&f->user, &more);
+    AUTO(message_free) result_message *r = job_result(&f->user, "more", 1);
+    check_proved(r, MUL, 1);
+    subscription_close(&replies);
+    fleet_free(&f);
+}
+
 static void claim_device_errors_go_elsewhere(void) {
     struct fleet *f = fleet_new(2);
     fleet_trouble(0, TROUBLE_DEVICE, 1);
@@ -574,6 +610,8 @@ int main(int argc, char **argv) {
         {"a repeat gets the first result, other work under its id is refused", claim_repeats},
         {"bodies that come with a repeat or with refused work are purged, the job's own stays",
          claim_repeated_bodies},
+        {"a tenant with too many open jobs is told so; the next job comes in when one has ended",
+         claim_tenant_quota},
         {"after a device error a job goes elsewhere", claim_device_errors_go_elsewhere},
         {"a job that fails everywhere is set aside with its evidence, and may be sent again",
          claim_poison},
