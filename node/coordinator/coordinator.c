@@ -261,6 +261,7 @@ static enum err start_leading(struct coordinator *c) {
     TRY(batch_open(&c->batch, c->links.control));
     TRY(queue_new(&c->events, EVENTS_MAX, sizeof(struct event)));
     TRY(janitor_open(&c->janitor, c->links.feed));
+    TRY(stores_open(&c->stores, c->links.feed, &c->space, c->config.metrics));
     c->reconnects_seen = reconnects(c);
     c->caught_up = false;
     c->placing_due = true;
@@ -274,6 +275,7 @@ static void stop_leading(struct coordinator *c) {
     tell_standing_by(c);
     feed_stop(c);
     janitor_close(&c->janitor);
+    stores_close(&c->stores);
     queue_free(&c->events);
     for (size_t i = 0; i < c->arrived_count; i++) {
         message_done(&c->arrived[i]);

@@ -128,6 +128,9 @@ void tell_fleet(struct coordinator *c) {
     survey_take(&report->survey, &c->backlog, &c->lanes, start_ns);
     read_counts(counts, c);
     set_metrics(c, &report->survey, counts);
+    for (size_t i = 0; i < c->backlog.tenants_count; i++) {
+        stores_note(c->stores, c->backlog.tenants[i].name);
+    }
     send_report(c, report, counts);
     uint64_t spent_ns = clock_ns() - start_ns;
     c->tell_again_ns = start_ns + (spent_ns * SHARE > PACE_NS ? spent_ns * SHARE : PACE_NS);

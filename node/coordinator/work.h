@@ -8,6 +8,7 @@
 #include "node/coordinator/lanes.h"
 #include "node/coordinator/lead.h"
 #include "node/coordinator/schedule.h"
+#include "node/coordinator/stores.h"
 #include "node/job/event.h"
 #include "node/job/result.h"
 #include "node/transport/batch.h"
@@ -64,6 +65,7 @@ struct coordinator {
     struct message arrived[INTAKE_BATCH]; /* owned: jobs to be taken in */
     size_t arrived_count;
     struct janitor *janitor; /* owned */
+    struct stores *stores;   /* owned */
     struct queue *events;    /* owned; feeds put, the loop takes */
     struct feed feeds[FEED_THREADS];
     struct subscription *heartbeats, *controls; /* owned */

@@ -303,6 +303,7 @@ FALLIBLE broker_stream_info(struct stream_info *out, struct broker *b, const cha
         .bytes = s->bytes,
         .first_sequence = s->messages_count ? s->messages[0]->sequence : s->last_sequence + 1,
         .last_sequence = s->last_sequence,
+        .bytes_max = s->config.bytes_max > 0 ? (uint64_t)s->config.bytes_max : 0,
     };
     for (struct consumer *c = s->consumers; c; c = c->next) {
         out->consumers_count++;

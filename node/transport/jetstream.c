@@ -226,7 +226,9 @@ FALLIBLE js_stream_info(struct stream_info *out, struct transport *base, const c
     js_subject(subject, "STREAM.INFO", name, NULL);
     TRY(js_api(&answer, nats_of(base), subject, bytes_of(NULL, 0)));
     const cJSON *state = cJSON_GetObjectItemCaseSensitive(answer, "state");
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(answer, "config");
     *out = (struct stream_info){
+        .bytes_max = count_in(config, "max_bytes"),
         .messages_count = count_in(state, "messages"),
         .bytes = count_in(state, "bytes"),
         .first_sequence = count_in(state, "first_seq"),

@@ -142,6 +142,7 @@ FALLIBLE stream_delete(struct transport *t, const char *name); /* gone already: 
 
 struct stream_info {
     uint64_t messages_count, bytes, first_sequence, last_sequence, consumers_count;
+    uint64_t bytes_max; /* 0: no limit */
 };
 FALLIBLE stream_info(struct stream_info *out, struct transport *t, const char *name);
 /* Removes what a subject filter covers (NULL: everything). *purged_count may be NULL. */

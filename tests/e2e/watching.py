@@ -238,6 +238,7 @@ def claim_pages(fleet):
     assert fleet.page("coordinator", "/healthz") == 200 and fleet.page("coordinator", "/readyz") == 200
     values, kinds = samples(fleet.metrics("coordinator"))
     assert values[("bellows_coordinator_leader", "")] == 1 and values[("bellows_fleet_lanes", 'state="open"')] == 2, values
+    assert values[("bellows_store_limit_bytes", 'store="jobs"')] == 4 << 30 and values[("bellows_store_used_bytes", 'store="keys"')] > 0, values
     assert values[("bellows_coordinator_jobs_total", 'decision="taken_in"')] == JOBS + 1, values
 
 
@@ -388,9 +389,9 @@ def main():
             for name, claim in CLAIMS:
                 try:
                     reason = claim(fleet)
-                except AssertionError as error:
+                except (AssertionError, KeyError, ValueError, OSError) as error:
                     failed += 1
-                    print(f"FAILED   {name}\n{error}", flush=True)
+                    print(f"FAILED   {name}\n{type(error).__name__}: {error}", flush=True)
                     continue
                 skipped, passed = skipped + bool(reason), passed + (not reason)
                 print(f"skipped  {name}: {reason}" if reason else f"passed   {name}", flush=True)
