@@ -111,9 +111,28 @@ static void claim_doctor(void) {
     site_stop(&s);
 }
 
+static void claim_top(void) {
+    static const char *const holders[] = {OP, "dashboard.wall"};
+    struct site s;
+    struct site_ran ran;
+    site_start(&s);
+    site_start_fleet(&s);
+    clock_sleep_ns(3 * SECOND); /* a report or two */
+    for (size_t i = 0; i < COUNT_OF(holders); i++) {
+        site_run(&ran, &s, holders[i], "top --once --json");
+        CHECK_MSG(ran.exit_code == 0, "%s: %s", holders[i], ran.out);
+        CHECK_HAS(ran.out, "\"w0\"");
+        CHECK(!strstr(ran.out, "does not permit"));
+    }
+    site_run(&ran, &s, ADA, "top --once --json");
+    CHECK_MSG(!strstr(ran.out, "w0"), "a tenant sees devices: %s", ran.out);
+    site_stop(&s);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"drain and resume: a node, a lane, all; what waits goes on", claim_drain},
+        {"top shows the fleet to an operator and to a dashboard, not to a tenant", claim_top},
         {"doctor finds nothing with any role, and finds what is broken", claim_doctor},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
