@@ -32,8 +32,8 @@ const devServer = () => readFileSync(join(devDir, "url"), "utf8");
 const submit = (server, id, ...more) =>
   bellows(server, "submit", join(VECTORS, "bn128/base/circuit.zkey"), join(VECTORS, "bn128/base/witness.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", `--job=${id}`, `--out=${dir}`, ...more);
 
-async function startDev(...more) {
-  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1", ...more], { env: { ...process.env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
+async function startDev(more = [], env = {}) {
+  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1", ...more], { env: { ...process.env, ...env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (data) => (said += data));
   await until("bellows dev is ready", () => {
@@ -172,7 +172,7 @@ test("a restart of the server beneath a real fleet is told and survived, and the
 test("bellows dev --demo shows a fleet at work within ten seconds", async () => {
   await stopDev();
   rmSync(devDir, { recursive: true, force: true });
-  await startDev("--demo");
+  await startDev(["--demo"]);
   await page.goto(`${url}#/jobs`);
   await until("several jobs that are done", async () => ((await text()).match(/✓ done/g)?.length ?? 0) >= 3, 10000 * (process.env.CI ? 3 : 1));
   await page.evaluate(() => (location.hash = "#/fleet"));
@@ -187,4 +187,20 @@ test("bellows dev --demo shows a fleet at work within ten seconds", async () => 
   await page.evaluate(() => (location.hash = "#/device/dev/0"));
   await until("its timeline", async () => (await page.locator(".chart path[class^=acc-compute]").count()) > 3);
   assert.match(await text(), /cpu: [\s\S]*compute\.msm_h/);
+});
+
+test("a decode that is slowed down on purpose is seen as such: device, steps, sentence", async () => {
+  await stopDev();
+  rmSync(devDir, { recursive: true, force: true });
+  await startDev(["--demo"], { BELLOWS_SLOW_DECODE: "700ms" });
+  await page.goto(`${url}#/fleet`);
+  await until("the sentence", async () => /% decode: data is being decompressed/.test(await text(".lane")), 60000);
+  const share = await page.$eval(".bar .acc-wait-decode", (rect) => parseFloat(rect.getAttribute("width")));
+  assert.ok(share > 20, `${share} % decode`);
+  await page.evaluate(() => (location.hash = "#/jobs"));
+  await page.selectOption("#job-state", "done");
+  await page.click("tbody tr a");
+  await until("its steps", async () => (await page.locator(".waterfall tbody tr").count()) > 3);
+  const decode = page.locator(".waterfall tbody tr", { has: page.locator("th", { hasText: /^decode$/ }) }).first();
+  assert.match(await decode.innerText(), /7\d\d.ms|[1-9][.\d]*.s\b/);
 });

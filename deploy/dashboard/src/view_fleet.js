@@ -36,11 +36,13 @@ export function fleetView(root, model) {
       colours.update(new Set(lanes.flatMap((lane) => [...lane.spent(MINUTE_MS).accounts.keys()])));
       queues.update(model.fleet?.queues ?? []);
       const f = model.fleet;
-      setText(leader, f ? `Led by ${f.leader}${f.ready ? "" : ", which still reads the records"}. Last report ${ago(f.atUnixMs, model.now())}.`
+      setText(leader, f ? `Led by ${f.leader}${f.ready ? "" : ", which still reads the records"}. Last report ${ago(f.atUnixMs, model.now())}.${unread(model)}`
         : "No coordinator has been heard of yet.");
     },
   };
 }
+
+const unread = ({ bad }) => (bad ? ` ${count(bad)} messages could not be read: is this page as new as the fleet?` : "");
 
 function updateFigures(t, model) {
   const lanes = model.sortedLanes();
