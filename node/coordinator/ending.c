@@ -154,6 +154,32 @@ static void joined_parts_done(struct joined_parts *j) {
     }
 }
 
+/* All in one round trip; *missing: the first that is not there, or parts_count. */
+static enum err fetch_parts(struct joined_parts *joined, uint32_t *missing, struct coordinator *c,
+                            const struct job_place *at, const struct record *r) {
+    struct subject stream = stream_name(&c->space, "PARTS");
+    enum err code = OK;
+    _Static_assert((int)JOB_PARTITIONS_MAX <= (int)BATCH_MAX, "a job's parts fit a batch");
+    *missing = r->parts_count;
+    for (uint32_t i = 0; i < r->parts_count && code == OK; i++) {
+        struct subject subject = subject_part(&c->space, at->name, r->generation, i);
+        code = batch_get_last(c->batch, stream.text, subject.text);
+    }
+    batch_wait(c->batch, 0);
+    for (uint32_t i = 0; i < r->parts_count && code == OK; i++) {
+        const struct batch_answer *a = batch_answer(c->batch, i);
+        code = a->fault.code == OK ? OK : fault_raise(&a->fault);
+        if (code == OK && !a->found) {
+            *missing = i;
+            break;
+        }
+        code = code == OK ? part_unpack(&joined->parts[i], a->message.data) : code;
+        joined->count += code == OK;
+    }
+    batch_clear(c->batch);
+    return code;
+}
+
 enum err ending_join(struct coordinator *c, struct job_view *view) {
     char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
     snprintf(tenant, sizeof tenant, "%s", view->tenant);
@@ -169,17 +195,12 @@ enum err ending_join(struct coordinator *c, struct job_view *view) {
         return OK;
     }
     struct job_report report = report_of(c, &at, &slot.record, job);
-    for (uint32_t i = 0; i < slot.record.parts_count; i++) {
-        bool found = false;
-        TRY(part_fetch(&joined.parts[i], &found, &at, slot.record.generation, i));
-        if (!found) { /* the record says it was stored: the stream has lost it */
-            joined.parts[i] = NULL;
-            report.fault.code = E_INTERNAL;
-            snprintf(report.fault.detail, sizeof report.fault.detail,
-                     "the proof of partition %u was stored and is gone", i);
-            break;
-        }
-        joined.count++;
+    uint32_t missing;
+    TRY(fetch_parts(&joined, &missing, c, &at, &slot.record));
+    if (missing < slot.record.parts_count) { /* the record says it was stored: it is lost */
+        report.fault.code = E_INTERNAL;
+        snprintf(report.fault.detail, sizeof report.fault.detail,
+                 "the proof of partition %u was stored and is gone", missing);
     }
     bool whole = joined.count == slot.record.parts_count;
     TRY(finish(c, &slot, &at, job, &report, joined.parts, joined.count,

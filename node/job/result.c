@@ -279,17 +279,3 @@ enum err result_fetch(result_message **out, bool *found, const struct job_place 
     *found = is_there;
     return OK;
 }
-
-enum err part_fetch(part_message **out, bool *found, const struct job_place *at,
-                    uint64_t generation, uint32_t index) {
-    struct subject subject = subject_part(at->space, at->name, generation, index);
-    struct subject stream = stream_name(at->space, "PARTS");
-    AUTO(message_done) struct message m = {0};
-    bool is_there = false;
-    TRY(stream_get_last(&m, &is_there, at->transport, stream.text, subject.text));
-    if (is_there) {
-        TRY(part_unpack(out, m.data));
-    }
-    *found = is_there;
-    return OK;
-}

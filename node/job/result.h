@@ -55,8 +55,6 @@ FALLIBLE part_store(bool *won, const struct job_place *at, uint64_t generation, 
 /* *found false: not there (yet). *out is the caller's: message_free. */
 FALLIBLE result_fetch(result_message **out, bool *found, const struct job_place *at,
                       uint64_t generation);
-FALLIBLE part_fetch(part_message **out, bool *found, const struct job_place *at,
-                    uint64_t generation, uint32_t index);
 
 /* A proof out of a result: points checked to be on the curve, public signals below r. *publics: mem_free. */
 FALLIBLE proof_from_message(struct proof *proof, struct scalar **publics, size_t *publics_count,

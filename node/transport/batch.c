@@ -81,13 +81,19 @@ static FALLIBLE kv_subject(char out[SUBJECT_BYTES_MAX], const char *bucket, cons
     return check_subject(out);
 }
 
-FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key) {
-    char subject[SUBJECT_BYTES_MAX], stream[SUBJECT_BYTES_MAX];
+FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject) {
     uint64_t token;
     TRY(next_token(&token, b));
+    TRY(check_name(stream, "stream"));
+    TRY(check_subject(subject));
+    return note_sent(b, b->t->ops->pipe_get(b->pipe, token, stream, 0, subject));
+}
+
+FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key) {
+    char subject[SUBJECT_BYTES_MAX], stream[SUBJECT_BYTES_MAX + 4];
     TRY(kv_subject(subject, bucket, key));
     snprintf(stream, sizeof stream, "KV_%s", bucket);
-    return note_sent(b, b->t->ops->pipe_get(b->pipe, token, stream, 0, subject));
+    return batch_get_last(b, stream, subject);
 }
 
 FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, struct bytes value,

@@ -30,6 +30,8 @@ size_t batch_count(const struct batch *b); /* requests since the last batch_clea
 /* Sent at once; the data may be reused when the call returns. */
 FALLIBLE batch_publish(struct batch *b, const char *subject, struct bytes data,
                        const struct publish_options *options);
+/* The last message on a subject of a stream. */
+FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject);
 FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key);
 /* As kv_update; last 0: as kv_create on a key that never was. */
 FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, struct bytes value,
