@@ -94,7 +94,10 @@ const struct watch_job *watch_find_job(const struct watch *p, const char *tenant
     return NULL;
 }
 
-static struct watch_job *job_of(struct watch *p, const char *tenant, const char *job) {
+static struct watch_job *job_of(struct watch *p, const char *tenant_said, const char *job_said) {
+    char tenant[WATCH_ID_BYTES], job[WATCH_ID_BYTES];
+    COPY_TEXT(tenant, tenant_said); /* as it is kept, or it would never be found again */
+    COPY_TEXT(job, job_said);
     const struct watch_job *found = watch_find_job(p, tenant, job);
     if (found) {
         return &p->jobs[found - p->jobs];

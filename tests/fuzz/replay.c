@@ -96,6 +96,7 @@ CLAIM(result)
 CLAIM(frames)
 CLAIM(subject)
 CLAIM(packed)
+CLAIM(telemetry)
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
@@ -113,6 +114,7 @@ int main(int argc, char **argv) {
         {"replay: frame sequences survive their corpus", claim_frames},
         {"replay: subjects survive their corpus", claim_subject},
         {"replay: packed scalars survive their corpus", claim_packed},
+        {"replay: telemetry survives its corpus", claim_telemetry},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
