@@ -54,6 +54,8 @@
            "After SIGTERM, how long a lane may finish what it proves before it hands it back.")                        \
     COUNT( attempts,   3, 1, 100,                                         CONFIG_COORDINATOR | CONFIG_DEV,              \
            "Tries after which a job that keeps failing is set aside as dead.")                                          \
+    COUNT( replicas,   1, 1, 5,                                           CONFIG_COORDINATOR,                           \
+           "Servers that keep each of the fleet's streams, bodies excepted; 3 on a cluster of three.")                  \
     COUNT( tenant_jobs, 100000, 1, 1048576,                               CONFIG_COORDINATOR,                           \
            "Open jobs that one tenant may have; more are refused until some have ended.")                               \
     TEXT(  dir,        "",                      "DIR",                    CONFIG_DEV,                                   \

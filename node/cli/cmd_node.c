@@ -265,6 +265,7 @@ static enum err run_coordinator(struct args *args) {
                                    .name = name,
                                    .limits = {.attempts_max = (uint32_t)config.attempts},
                                    .tenant_jobs_max = (uint32_t)config.tenant_jobs,
+                                   .replicas = (uint32_t)config.replicas,
                                    .metrics = pages_block(p.pages, 0)};
     TRY(coordinator_open(&p.coordinator, &c, &links));
     atomic_store(&p.running, p.coordinator);

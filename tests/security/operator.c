@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "node/base/clock.h"
+#include "node/base/mem.h"
 #include "tests/security/site.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -129,9 +130,43 @@ static void claim_top(void) {
     site_stop(&s);
 }
 
+/* A stream of the fleet lies on all three; without one of them everything goes on. */
+static void claim_cluster(void) {
+    struct site s;
+    struct site_ran ran;
+    struct message m = {0};
+    char *info = NULL;
+    site_start_cluster(&s);
+    site_start_fleet(&s);
+    site_run(&ran, &s, OP, "key push @bn128/mul/circuit.zkey --allow-insecure-keys");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    struct transport *op = site_connect(&s, OP);
+    CHECK_OK(transport_request(&m, op, "$JS.API.STREAM.INFO.KV_bellows_jobs", bytes_of(NULL, 0),
+                               10 * SECOND));
+    CHECK_OK(mem_new_raw(&info, 1, m.data.len + 1));
+    memcpy(info, m.data.ptr, m.data.len);
+    info[m.data.len] = 0;
+    CHECK_HAS(info, "\"num_replicas\":3");
+    mem_free(info);
+    message_done(&m);
+    transport_close(&op);
+    site_run(&ran, &s, ADA, "%s --wait --timeout 50s --out %%a", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    check_server_kill(&s.others[0]);
+    site_run(&ran, &s, ADA, "%s --wait --timeout 50s --out %%b", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    check_server_up(&s.others[0], false);
+    check_server_kill(&s.server);
+    site_run(&ran, &s, ADA, "%s --wait --timeout 50s --out %%c", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    site_stop(&s);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"drain and resume: a node, a lane, all; what waits goes on", claim_drain},
+        {"a cluster of three goes on when one server is killed, and when another is",
+         claim_cluster},
         {"top shows the fleet to an operator and to a dashboard, not to a tenant", claim_top},
         {"doctor finds nothing with any role, and finds what is broken", claim_doctor},
     };

@@ -1,11 +1,13 @@
 /* The shipped deploy/nats/fleet.conf is used as it is, but for its relative paths. */
 #include "tests/security/site.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "node/base/clock.h"
@@ -86,10 +88,50 @@ static void read_config(char out[CONFIG_BYTES], const struct site *s) {
     snprintf(out, CONFIG_BYTES, "%s", config.ptr);
 }
 
-void site_start(struct site *s) {
+/* Ports that nobody listens on now. */
+static void find_ports(unsigned ports[SITE_SERVERS_MAX]) {
+    int fds[SITE_SERVERS_MAX];
+    for (size_t i = 0; i < SITE_SERVERS_MAX; i++) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t len = sizeof at;
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK(fds[i] >= 0 && bind(fds[i], (struct sockaddr *)&at, sizeof at) == 0 &&
+              getsockname(fds[i], (struct sockaddr *)&at, &len) == 0);
+        ports[i] = ntohs(at.sin_port);
+    }
+    for (size_t i = 0; i < SITE_SERVERS_MAX; i++) {
+        close(fds[i]);
+    }
+}
+
+static void start_servers(struct site *s) {
+    char fleet[CONFIG_BYTES], config[2 * CONFIG_BYTES];
+    unsigned ports[SITE_SERVERS_MAX];
+    read_config(fleet, s);
+    if (!s->clustered) {
+        check_server_start(&s->server, &(struct check_server_options){.config = fleet});
+        snprintf(s->url, sizeof s->url, "tls://localhost:%u", s->server.port);
+        return;
+    }
+    find_ports(ports);
+    struct check_server *servers[SITE_SERVERS_MAX] = {&s->server, &s->others[0], &s->others[1]};
+    for (size_t i = 0; i < SITE_SERVERS_MAX; i++) {
+        snprintf(config, sizeof config,
+                 "%s\nserver_name: \"n%zu\"\ncluster {\n  name: \"bellows\"\n"
+                 "  listen: \"127.0.0.1:%u\"\n  routes: [\"tls://127.0.0.1:%u\", "
+                 "\"tls://127.0.0.1:%u\", \"tls://127.0.0.1:%u\"]\n  tls {\n"
+                 "    cert_file: \"%s/server.pem\"\n    key_file: \"%s/server.key\"\n"
+                 "    ca_file: \"%s/ca.pem\"\n    verify: true\n  }\n}\n",
+                 fleet, i, ports[i], ports[0], ports[1], ports[2], s->certs, s->certs, s->certs);
+        check_server_start(servers[i], &(struct check_server_options){.config = config});
+    }
+    snprintf(s->url, sizeof s->url, "tls://localhost:%u,tls://localhost:%u,tls://localhost:%u",
+             s->server.port, s->others[0].port, s->others[1].port);
+}
+
+static void start_site(struct site *s, bool clustered) {
     char *dir = NULL;
-    char config[CONFIG_BYTES];
-    *s = (struct site){0};
+    *s = (struct site){.clustered = clustered};
     if (access(program(), X_OK) != 0) {
         check_skip("%s is not built", program());
     }
@@ -98,15 +140,24 @@ void site_start(struct site *s) {
     snprintf(s->certs, sizeof s->certs, "%s/certs", dir);
     mem_free(dir);
     make_certificates(s);
-    read_config(config, s);
-    check_server_start(&s->server, &(struct check_server_options){.config = config});
-    snprintf(s->url, sizeof s->url, "tls://localhost:%u", s->server.port);
+    start_servers(s);
+}
+
+void site_start(struct site *s) {
+    start_site(s, false);
+}
+
+void site_start_cluster(struct site *s) {
+    start_site(s, true);
 }
 
 void site_stop(struct site *s) {
     child_stop(&s->node, 30 * SECOND);
     child_stop(&s->coordinator, 5 * SECOND);
     check_server_stop(&s->server);
+    for (size_t i = 0; i < COUNT_OF(s->others); i++) {
+        check_server_stop(&s->others[i]);
+    }
     CHECK_OK(dir_remove_tree(s->dir));
 }
 
@@ -188,6 +239,7 @@ void site_start_fleet(struct site *s) {
     add_word(&coordinator, "%s", program());
     add_word(&coordinator, "coordinator");
     add_word(&coordinator, "--log-level=debug");
+    add_word(&coordinator, "--replicas=%d", s->clustered ? SITE_SERVERS_MAX : 1);
     add_holder(&coordinator, s, "coordinator.c1");
     start(&s->coordinator, s, &coordinator, "coordinator.log");
     add_word(&node, "%s", program());

@@ -11,11 +11,13 @@
 #include "node/transport/fleet.h"
 #include "tests/check/server.h"
 
-enum { SITE_PATH_BYTES = 512, SITE_HOLDERS_COUNT = 7 };
+enum { SITE_PATH_BYTES = 512, SITE_HOLDERS_COUNT = 7, SITE_SERVERS_MAX = 3 };
 
 struct site {
-    char dir[256], certs[300], url[64];
-    struct check_server server;
+    char dir[256], certs[300], url[128];
+    struct check_server server; /* the first of them */
+    struct check_server others[SITE_SERVERS_MAX - 1];
+    bool clustered;
     struct child coordinator, node;
     struct role_fleet fleet;
     struct role_holder holders[SITE_HOLDERS_COUNT];
@@ -24,6 +26,8 @@ struct site {
 
 /* Certificates and server; no process of the fleet. */
 void site_start(struct site *s);
+/* The same with a cluster of three servers, whose streams a fleet keeps on all of them. */
+void site_start_cluster(struct site *s);
 /* Coordinator c1, then node w0 with one lane; returns when the lane is ready. Tenants acme and other have their buckets. */
 void site_start_fleet(struct site *s);
 void site_stop(struct site *s);
