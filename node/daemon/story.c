@@ -67,8 +67,6 @@ static void fill_spans(Bellows__V1__SpanReport *m, struct span_room *room,
         out->ns = in->ns;
         out->bytes = in->bytes;
         out->outcome = lent(in->outcome == OK ? "ok" : err_name(in->outcome));
-        m->wire_bytes += in->step == SPAN_FETCH ? in->bytes : 0;
-        m->raw_bytes += in->step == SPAN_DECODE ? in->bytes : 0;
     }
     m->n_spans = spans->count;
     m->spans = room->ptrs;
@@ -99,6 +97,11 @@ static void tell_spans(struct lane *lane, const struct lane_job *job, const char
     m.energy_millijoule =
         (uint64_t)((double)atomic_load(&lane->power_mw) * (double)job->device_ns / 1e9);
     fill_spans(&m, &room, &job->report.spans);
+    const Bellows__V1__Body *body = job->job->partitions[job->index]->body;
+    m.wire_bytes = body->wire_bytes;
+    for (size_t i = 0; i < body->n_sections; i++) { /* checked when the job was taken */
+        m.raw_bytes += SCALAR_BYTES * body->sections[i]->values_count;
+    }
     if (message_pack(&packed, &m, MESSAGE_BYTES_MAX, "spans") == OK) {
         struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), "span");
         lane_tell(lane, &subject, &packed);

@@ -1,4 +1,5 @@
-/* A machine without NVIDIA's library reads nothing and fails nothing. */
+/* A machine without NVIDIA's library reads nothing and fails nothing; with one, here one of the test's own, every reading is what the card
+ * says, in the unit of its name. */
 #include "node/telemetry/sensor.h"
 #include "tests/check/check.h"
 
@@ -28,9 +29,48 @@ static void claim_unknown_card(void) {
     CHECK_EQ(E_LIMIT, open_and_close(NULL)); /* no library here, or no such card */
 }
 
+static void claim_card(void) {
+    AUTO(sensors_close) struct sensors *s = NULL;
+    struct readings r;
+    static const uint64_t want[SENSORS_COUNT] = {
+        [SENSOR_UTILISATION_PERMILLE] = 970,
+        [SENSOR_MEMORY_UTILISATION_PERMILLE] = 120,
+        [SENSOR_POWER_MILLIWATT] = 412345,
+        [SENSOR_ENERGY_MILLIJOULE] = 250,
+        [SENSOR_TEMPERATURE_CELSIUS] = 61,
+        [SENSOR_CLOCK_CORE_MEGAHERTZ] = 1980,
+        [SENSOR_PCIE_RECEIVE_BYTES_PER_SECOND] = 3000 * 1024,
+        [SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND] = 7 * 1024,
+        [SENSOR_PCIE_GENERATION] = 4,
+        [SENSOR_PCIE_WIDTH] = 8,
+        [SENSOR_PCIE_GENERATION_MAX] = 5,
+    };
+    sensors_open(&s, "cuda: Test Card GPU-5ca1ab1e-0000-4000-8000-000000000001");
+    if (!s) {
+        check_skip("libnvidia-ml.so.1 of the tests is not on the library path");
+    }
+    sensors_read(&r, s);
+    for (int i = 0; i < SENSORS_COUNT; i++) {
+        bool given = i != SENSOR_CLOCK_MEMORY_MEGAHERTZ && i != SENSOR_PCIE_WIDTH_MAX;
+        CHECK_EQ(given, r.known[i]); /* one is refused, one the library does not even have */
+        CHECK_EQ(want[i], r.values[i]);
+    }
+    CHECK_EQ(1000, r.memory_bytes);
+    CHECK_EQ(600, r.memory_used_bytes);
+    uint64_t energy;
+    CHECK(sensors_energy(&energy, s) && energy == 500); /* since it was opened */
+    struct sensors *other = NULL;
+    sensors_open(&other, "cuda: Test Card GPU-5ca1ab1e-0000-4000-8000-000000000002");
+    CHECK(!other);
+    sensors_read(&r, s); /* and the library is still in use */
+    CHECK(r.known[SENSOR_POWER_MILLIWATT]);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"without a card nothing is known and nothing fails", claim_absent},
+        {"a card's readings have the units of their names, and what it does not give is absent",
+         claim_card},
         {"a card that is not there has no sensors", claim_unknown_card},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
