@@ -460,6 +460,21 @@ struct fp {
     HOST_DEVICE fp dbl() const {
         return *this + *this;
     }
+    HOST_DEVICE fp dbl_lazy() const { /* below 2p */
+        return add_lazy(*this);
+    }
+    HOST_DEVICE fp triple_lazy() const { /* below 3p, which a product takes */
+        return add_lazy(*this).add_lazy(*this);
+    }
+    /* What sub_lazy leaves of equal operands. */
+    HOST_DEVICE bool is_p() const {
+        uint32_t t = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            t |= v[i] ^ M::word(i);
+        }
+        return t == 0;
+    }
 #if defined(__CUDA_ARCH__) || defined(FIELD_EMULATED)
     HOST_DEVICE fp mul_lazy(const fp &o) const {
         fp r;

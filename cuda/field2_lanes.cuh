@@ -82,6 +82,15 @@ struct fp2_half {
     __device__ __forceinline__ fp2_half sub_lazy(const fp2_half &o) const {
         return *this - o;
     }
+    __device__ __forceinline__ fp2_half dbl_lazy() const {
+        return dbl();
+    }
+    __device__ __forceinline__ fp2_half triple_lazy() const {
+        return *this + dbl();
+    }
+    __device__ __forceinline__ bool is_p() const {
+        return v.is_zero();
+    }
     __device__ __forceinline__ fp2_half dbl() const {
         return {v.dbl()};
     }

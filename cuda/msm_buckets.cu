@@ -67,37 +67,43 @@ __device__ __forceinline__ bool maybe_rare(const F &d, const F &x1, const F &x2,
     return F::any(!live || d.maybe_p() || x1.maybe_zero() || x2.maybe_zero());
 }
 
-/* The denominator by the table above; 1 for a pair behind the last. */
+/* Looked at in full only where a word says so. All lanes of an element come here together. */
+template <class F> __device__ __forceinline__ bool is_infinity(const F &x) {
+    return F::both(F::lanes > 1 || x.maybe_zero() ? x.is_zero() : false);
+}
+
+/* The denominator by the table above, given x2 - x1; 1 for a pair behind the last. `y1` is read for equal x alone. */
 template <class F>
-__device__ __forceinline__ F rare_denominator(const gpu_pairing &s, uint32_t ref1, const F &x1,
-                                              const F &x2, bool live) {
-    bool infinity1 = F::both(x1.is_zero()), infinity2 = F::both(x2.is_zero());
-    F d = x2 - x1;
-    if (F::both(x1 == x2) && !infinity1) {
-        d = place<F>::y_of(s, ref1).dbl();
+__device__ __forceinline__ F rare_denominator(const gpu_pairing &s, uint32_t ref1, const F &d,
+                                              const F &x1, const F &x2, bool live) {
+    bool infinity1 = is_infinity(x1), infinity2 = is_infinity(x2), equal = F::both(d.is_p());
+    bool none = infinity1 || infinity2 || !live;
+    F r = d;
+    if (equal && !none) {
+        r = place<F>::y_of(s, ref1).dbl_lazy();
     }
-    return infinity1 || infinity2 || !live ? F::one() : d;
+    return none ? F::one() : r;
 }
 
 template <class F>
 __device__ __forceinline__ enum pair_case rare_slope(F *d, F *slope, const F &x1, const F &y1,
                                                      const F &x2, const F &y2, bool live) {
-    bool infinity1 = F::both(x1.is_zero()), infinity2 = F::both(x2.is_zero());
-    bool equal = F::both(x1 == x2) && !infinity1, same_y = F::both(y1 == y2);
-    *d = x2 - x1;
-    if (F::any(equal && same_y)) {
-        F t = x1.sqr();
-        t = t + t.dbl();
-        *slope = equal && same_y ? t : *slope;
+    bool infinity1 = is_infinity(x1), infinity2 = is_infinity(x2);
+    bool equal = F::both(d->is_p()), same_y = F::both(y1 == y2);
+    bool none = infinity1 || infinity2 || !live, twice = equal && same_y && !none;
+    equal = equal && !none;
+    if (F::any(twice)) {
+        F t = x1.sqr().triple_lazy();
+        *slope = twice ? t : *slope;
     }
     if (equal) {
-        *d = y1.dbl();
+        *d = y1.dbl_lazy();
     }
-    if (infinity1 || infinity2 || !live) {
+    if (none) {
         *d = F::one();
         return !infinity1 ? PAIR_FIRST : infinity2 ? PAIR_INFINITY : PAIR_SECOND;
     }
-    return equal && !same_y ? PAIR_INFINITY : PAIR_SUM;
+    return equal && !twice ? PAIR_INFINITY : PAIR_SUM;
 }
 
 /* 128 threads; 381 bits need 96 registers, so 5 blocks an SM are resident: the gathers are what bounds it. */
@@ -117,7 +123,7 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
             bool live = pair < pairs_count;
             F d = x2.sub_lazy(x1);
             if (maybe_rare(d, x1, x2, live)) {
-                d = rare_denominator(s, refs.x, x1, x2, live);
+                d = rare_denominator(s, refs.x, d, x1, x2, live);
             }
             refs = next;
             if (k + 1 < mine.rounds) { /* loads of the next pair, before this one's product */
