@@ -123,6 +123,7 @@ struct gpu_msm_shape {
     unsigned chunk_log2;  /* (bucket, point) pairs worked on at once, in each lane */
     unsigned lanes_count; /* chunks in flight, 2 … GPU_LANES_MAX */
     bool overlap;         /* buckets of one MSM are reduced while the next one fills others */
+    bool shared;          /* several MSMs over the same pairs: what pairs with what is kept */
     unsigned sm_count;
 };
 /* Sizes that follow from a shape. */
@@ -159,6 +160,9 @@ struct gpu_pairs {
     uint32_t *run_start,
         *run_end; /* device: a run is one bucket inside one chunk; id = key + chunk */
     struct gpu_pair_counts *host; /* pinned; valid after the events recorded behind the two calls */
+    /* Device, when shared: the lists of every chunk and round, and what is left of the runs, by run id. */
+    uint32_t *lists, *last_keys, *last_refs;
+    bool lists_made;
 };
 /* Windows up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
 static inline unsigned gpu_pairs_windows(const struct gpu_pairs *p) {
@@ -282,9 +286,9 @@ size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape,
                             const struct gpu_group *group); /* pinned */
 /* Sum of the pairs' points, left in `result` (pinned) for gpu_msm_finish once streams->reduced[turn] has come. Turns
  * alternate; streams->main goes on as soon as points and pairs are no longer read. */
-FALLIBLE gpu_msm_run(const struct gpu_pairs *pairs, const struct gpu_group *group,
-                     const void *points, const struct gpu_msm_memory *memory, void *result,
-                     unsigned turn, const struct gpu_msm_streams *streams);
+FALLIBLE gpu_msm_run(struct gpu_pairs *pairs, const struct gpu_group *group, const void *points,
+                     const struct gpu_msm_memory *memory, void *result, unsigned turn,
+                     const struct gpu_msm_streams *streams);
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct gpu_group *group,
                     const void *result); /* host arithmetic, about half a millisecond */
 

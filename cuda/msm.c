@@ -5,7 +5,8 @@
  *                                     │                     pair → prefix → invert → add, until runs are single
  *                                     └─▶ ones: add → …      └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
  *
- * The first line is made once for all MSMs over the same scalars. Points whose scalar is 1 are only added up, neighbour to
+ * The first line is made once for all MSMs over the same scalars, and so are the lists of what pairs with what in every
+ * round, where memory allows (shape.shared). Points whose scalar is 1 are only added up, neighbour to
  * neighbour, until a few thousand are left. A chunk is 2^chunk_log2 pairs of the sorted list, so
  * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. Lanes are streams:
  * while one chunk's inversions wait for latency another's additions fill the device.
@@ -103,7 +104,7 @@ static void *carve(struct carver *c, size_t bytes) {
 
 /* --- pairs --- */
 struct pairs_space {
-    uint32_t *keys[2], *points[2], *run_start, *run_end, *ones;
+    uint32_t *keys[2], *points[2], *run_start, *run_end, *ones, *lists, *last_keys, *last_refs;
     struct gpu_pair_counts *counts;
     void *sort;
     size_t sort_bytes, bytes;
@@ -120,6 +121,9 @@ static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_shap
     out->run_start = carve(&c, runs);
     out->run_end = carve(&c, runs);
     out->ones = carve(&c, (size_t)shape->scalars_count * 4);
+    out->lists = carve(&c, shape->shared ? ((size_t)z->chunks_max << shape->chunk_log2) * 8 : 0);
+    out->last_keys = carve(&c, shape->shared ? runs : 0);
+    out->last_refs = carve(&c, shape->shared ? runs : 0);
     out->counts = carve(&c, sizeof(struct gpu_pair_counts));
     out->sort_bytes = gpu_sort_bytes(z->pairs_max);
     out->sort = carve(&c, out->sort_bytes);
@@ -179,6 +183,10 @@ enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *
     p->ones = space.ones;
     p->run_start = space.run_start;
     p->run_end = space.run_end;
+    p->lists = space.lists;
+    p->last_keys = space.last_keys;
+    p->last_refs = space.last_refs;
+    p->lists_made = false;
     if (!p->host->pairs_count) {
         return OK;
     }
@@ -319,28 +327,16 @@ static void lane_start(struct lane *l, const struct gpu_pairs *p, uint32_t chunk
     l->refs_now = p->points + at;
 }
 
-/* The lane's chunk one round further; *more is false when its sums have gone to the buckets. */
-static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p,
-                           const struct gpu_group *g, const void *points,
-                           const struct msm_space *space, struct gpu_stream *s) {
-    const uint32_t *left = p->host->chunk[l->chunk].round;
-    struct gpu_pairing pairing = {
-        .list = l->list, .points = points, .sums = l->sums, .plane = l->plane};
-    uint32_t key_add = l->round ? 0 : l->chunk, refs_or = l->round ? 0 : REF_POINT;
-    if (l->count == left[32]) {
-        *more = false;
-        return g->scatter(space->buckets, space->extra, &pairing, l->keys_now, key_add, l->refs_now,
-                          refs_or, l->count, l->chunk, p->host->chunk[l->chunk].continues, s);
-    }
-    *more = true;
-    uint32_t after = left[l->round + 1], pairs = l->count - after;
+/* Writes the round's list and the elements of the next one. */
+static enum err lane_pair(struct lane *l, const struct gpu_pairs *p, uint32_t *list,
+                          struct gpu_stream *s) {
     uint32_t runs = p->host->chunk[l->chunk].last_key + l->chunk + 1 - l->first_run;
     uint32_t *offsets = l->offsets[l->turn];
     TRY(gpu_round_offsets(offsets, p, l->first_run, runs, l->round + 1, l->scan, l->scan_bytes, s));
     struct gpu_round round = {.keys = l->keys_now,
                               .refs = l->refs_now,
-                              .key_add = key_add,
-                              .refs_or = refs_or,
+                              .key_add = l->round ? 0 : l->chunk,
+                              .refs_or = l->round ? 0 : REF_POINT,
                               .count = l->count,
                               .chunk_base = l->chunk << p->shape.chunk_log2,
                               .offset_before = l->offsets[l->turn ^ 1],
@@ -350,15 +346,55 @@ static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p
                               .round = l->round,
                               .next_keys = l->keys[l->turn],
                               .next_refs = l->refs[l->turn],
-                              .list = l->list};
+                              .list = list};
     TRY(gpu_round_pair(p, &round, s));
-    TRY(add_pairs(l, g, &pairing, pairs, l->done, p->shape.sm_count, s));
     l->keys_now = l->keys[l->turn];
     l->refs_now = l->refs[l->turn];
+    l->turn ^= 1;
+    return OK;
+}
+
+/* The chunk's sums to the buckets. What is left of the runs is kept with the lists. */
+static enum err lane_scatter(struct lane *l, const struct gpu_pairs *p, const struct gpu_group *g,
+                             const void *points, const struct msm_space *space,
+                             struct gpu_stream *s) {
+    struct gpu_pairing pairing = {.points = points, .sums = l->sums, .plane = l->plane};
+    if (l->round && p->shape.shared) {
+        uint32_t *keys = p->last_keys + l->first_run, *refs = p->last_refs + l->first_run;
+        if (!p->lists_made) {
+            TRY(gpu_copy(keys, l->keys_now, (size_t)l->count * 4, s));
+            TRY(gpu_copy(refs, l->refs_now, (size_t)l->count * 4, s));
+        }
+        l->keys_now = keys;
+        l->refs_now = refs;
+    }
+    return g->scatter(space->buckets, space->extra, &pairing, l->keys_now, l->round ? 0 : l->chunk,
+                      l->refs_now, l->round ? 0 : REF_POINT, l->count, l->chunk,
+                      p->host->chunk[l->chunk].continues, s);
+}
+
+/* The lane's chunk one round further; *more is false when its sums have gone to the buckets. */
+static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p,
+                           const struct gpu_group *g, const void *points,
+                           const struct msm_space *space, struct gpu_stream *s) {
+    const uint32_t *left = p->host->chunk[l->chunk].round;
+    *more = l->count != left[32];
+    if (!*more) {
+        return lane_scatter(l, p, g, points, space, s);
+    }
+    uint32_t after = left[l->round + 1], pairs = l->count - after, *list = l->list;
+    if (p->shape.shared) {
+        list = p->lists + 2 * (((size_t)l->chunk << p->shape.chunk_log2) + l->done);
+    }
+    if (!p->shape.shared || !p->lists_made) {
+        TRY(lane_pair(l, p, list, s));
+    }
+    struct gpu_pairing pairing = {
+        .list = list, .points = points, .sums = l->sums, .plane = l->plane};
+    TRY(add_pairs(l, g, &pairing, pairs, l->done, p->shape.sm_count, s));
     l->done += pairs;
     l->count = after;
     l->round++;
-    l->turn ^= 1;
     return OK;
 }
 
@@ -511,7 +547,7 @@ static enum err download_results(void *result, const struct msm_space *space,
                         chunks * 2 * g->coordinate_bytes, s);
 }
 
-enum err gpu_msm_run(const struct gpu_pairs *p, const struct gpu_group *g, const void *points,
+enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void *points,
                      const struct gpu_msm_memory *memory, void *result, unsigned turn,
                      const struct gpu_msm_streams *st) {
     struct msm_space space;
@@ -521,6 +557,7 @@ enum err gpu_msm_run(const struct gpu_pairs *p, const struct gpu_group *g, const
     TRY(gpu_fill(space.buckets, 0, buckets * 2 * g->coordinate_bytes, st->main));
     TRY(fork_lanes(st, p->shape.lanes_count));
     TRY(run_chunks(&space, p, g, points, st));
+    p->lists_made = p->shape.shared;
     TRY(join_lanes(st, p->shape.lanes_count));
     TRY(gpu_event_record(st->split, st->main));
     for (unsigned i = 0; i < 2; i++) {

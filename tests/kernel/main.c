@@ -14,6 +14,7 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* an abort must not swallow what was measured */
     for (size_t i = 0; argc > 1 && i < COUNT_OF(subjects); i++) {
         if (!strcmp(argv[1], subjects[i].name)) {
             return subjects[i].run(argc - 1, argv + 1);

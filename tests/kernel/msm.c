@@ -96,6 +96,7 @@ struct msm_case {
     enum base_mix bases;
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
     bool one_at_a_time;                      /* no overlap */
+    bool again;                              /* a second time over the same pairs */
     unsigned repeats;                        /* timed */
 };
 
@@ -103,7 +104,8 @@ struct msm_setup { /* streams of one run */
     struct gpu_msm_streams streams;
     struct gpu_event *from, *counted, *to;
 };
-static void setup_open(struct msm_setup *s) {
+static void setup_open(struct msm_setup *s) { /* after all memory is filled */
+    CHECK_OK(gpu_stream_wait(device_of_test()->stream));
     CHECK_OK(gpu_msm_streams_open(&s->streams));
     CHECK_OK(gpu_event_open(&s->from));
     CHECK_OK(gpu_event_open(&s->counted));
@@ -126,13 +128,15 @@ static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_
         .scalars_count = (uint32_t)m->count, .scalar_bits = gpu->scalar_bits, .sm_count = sm_count};
     s.window_bits =
         m->window_bits ? m->window_bits : gpu_msm_window(s.scalars_count, s.scalar_bits);
-    s.chunk_log2 = m->chunk_log2 ? m->chunk_log2 : 25;
+    const char *most = getenv("BELLOWS_BENCH_CHUNK"); /* to try others */
+    s.chunk_log2 = m->chunk_log2 ? m->chunk_log2 : most ? (unsigned)strtoul(most, NULL, 10) : 25;
     uint64_t pairs = (uint64_t)m->count * ((s.scalar_bits + s.window_bits - 1) / s.window_bits);
     while (!m->chunk_log2 && s.chunk_log2 > 10 && (uint64_t)1 << (s.chunk_log2 - 1) >= pairs) {
         s.chunk_log2--;
     }
     s.lanes_count = m->lanes ? m->lanes : pairs >> s.chunk_log2 > 3 ? 4 : 2;
     s.overlap = !m->one_at_a_time;
+    s.shared = m->again;
     return s;
 }
 
@@ -145,6 +149,17 @@ static struct gpu_msm_memory memory_take(size_t *total, const struct gpu_msm_sha
     m.tails = device_take(bytes.tails);
     *total = bytes.lanes + bytes.turn * (shape->overlap ? 2 : 1) + bytes.tails;
     return m;
+}
+
+static void print_msm(const struct curve *c, enum point_group g, const struct msm_case *m,
+                      const struct gpu_msm_shape *shape, uint64_t *ns, size_t workspace_bytes) {
+    double ms = median_ms(ns, m->repeats);
+    printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
+           "\"scalars\": \"%s\", \"bases\": \"%s\", \"window\": %u, \"chunk_log2\": %u, "
+           "\"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, \"workspace_bytes\": %zu}\n",
+           c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
+           m->bases == BASES_EQUAL ? "equal" : "8192 distinct", shape->window_bits,
+           shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats, workspace_bytes);
 }
 
 static void check_msm(enum curve_id id, enum point_group g, const struct msm_case *m) {
@@ -163,7 +178,6 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     struct point want, generator;
     point_generator(&generator, c, g);
     point_mul(&want, c, g, &generator, &sum);
-
     struct gpu_msm_shape shape = shape_of(m, gpu, dev->info.sm_count);
     void *points = device_put(bases.packed, m->count * curve_point_bytes(c, g));
     void *device_scalars = device_put(scalars, m->count * sizeof *scalars);
@@ -175,7 +189,6 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     void *result = pinned_take(gpu_msm_result_bytes(&shape, group));
     struct msm_setup setup = {0};
     setup_open(&setup);
-    CHECK_OK(gpu_stream_wait(dev->stream));
     uint64_t ns[64];
     for (unsigned run = 0; run <= m->repeats; run++) {
         struct gpu_pairs pairs;
@@ -188,6 +201,11 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
         wait_here(&setup);
         unsigned turn = run % GPU_TURNS;
         CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, result, turn, &setup.streams));
+        if (m->again) { /* with the first one's lists */
+            CHECK_OK(gpu_event_wait(setup.streams.reduced[turn]));
+            memset(result, 0xa5, gpu_msm_result_bytes(&shape, group));
+            CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, result, turn, &setup.streams));
+        }
         CHECK_OK(gpu_event_record(setup.to, setup.streams.tail[0]));
         CHECK_OK(gpu_event_wait(setup.to));
         gpu_msm_finish(got.w, &pairs, group, result);
@@ -201,14 +219,7 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
         }
     }
     if (m->repeats) {
-        double ms = median_ms(ns, m->repeats);
-        printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
-               "\"scalars\": \"%s\", \"bases\": \"%s\", "
-               "\"window\": %u, \"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, "
-               "\"workspace_bytes\": %zu}\n",
-               c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
-               m->bases == BASES_EQUAL ? "equal" : "8192 distinct", shape.window_bits, ms,
-               (double)ns[0] / 1e6, m->repeats, gpu_pairs_bytes(&shape) + msm_bytes);
+        print_msm(c, g, m, &shape, ns, gpu_pairs_bytes(&shape) + msm_bytes);
     }
     setup_close(&setup);
     device_done();
@@ -229,7 +240,9 @@ static void claim_small(void) {
 }
 static void claim_mixes(void) {
     for (unsigned mix = 0; mix < MIX_COUNT; mix++) {
-        both(&(struct msm_case){.count = device_of_test()->emulated ? 150 : 5000, .scalars = mix});
+        both(&(struct msm_case){.count = device_of_test()->emulated ? 150 : 5000,
+                                .scalars = mix,
+                                .again = mix == MIX_WITNESS || mix == MIX_UNIFORM});
     }
 }
 static void claim_bases(void) {
@@ -249,7 +262,8 @@ static void claim_chunks(void) {
                                 .scalars = mix,
                                 .chunk_log2 = chunk,
                                 .lanes = lanes,
-                                .one_at_a_time = lanes == 2});
+                                .one_at_a_time = lanes == 2,
+                                .again = lanes == 3});
     }
 }
 static void claim_windows(void) {
@@ -308,6 +322,7 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     const struct gpu_curve *gpu = gpu_curve_of(id);
     struct msm_case m = {.count = (size_t)1 << log2, .scalars = mix};
     struct gpu_msm_shape shape = shape_of(&m, gpu, dev->info.sm_count);
+    shape.shared = true;
     const void *points[2];
     for (unsigned g = 0; g < 2; g++) {
         AUTO(bases_done) struct bases bases = {0};
@@ -334,6 +349,7 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
         for (int run = -1; run < RUNS; run++) {
             struct gpu_pairs pairs;
             uint64_t t;
+            shape.shared = what == SETS;
             CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
             CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, on_device, tiles, counts,
                                      setup.streams.main));
