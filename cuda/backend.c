@@ -11,8 +11,8 @@
  * the next. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while A·w and B·w
  * are computed), how they fill the buckets (while the quotient is), and the same of H. Only the last has nothing beside it.
  *
- * Where the plan takes scalars in ranges, each MSM is one per range with digits and sort of its own, and the host adds up;
- * points that stay in the file come by way of two buffers, one filled while the other is used.
+ * Where the plan takes scalars in ranges, all four MSMs of the witness go over one range before the next is sorted, and the
+ * host adds up. Points that stay in the file come by way of two buffers, one filled while the other is used.
  *
  * L's points are stored for all wires, infinity for the public ones, so that L shares the witness's pairs.
  */
@@ -20,7 +20,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 
-#include "cuda/layout.h"
+#include "cuda/rows.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -60,22 +60,24 @@ struct stream_in { /* points on their way from the file */
     struct gpu_event *arrived[2], *consumed[2]; /* of the two buffers */
     unsigned piece;
 };
+struct range_result { /* one that has not been added yet */
+    bool open;
+    enum key_points which;
+    const struct gpu_pairs *pairs;
+    unsigned turn;
+};
 struct backend_slot {
     struct backend_key *key; /* lent */
     char *memory, *pinned;   /* owned */
     struct gpu_msm_streams streams;
     struct stream_in in;
-    struct gpu_event *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
-    struct gpu_event *done[STEP_COUNT + 1];          /* done[i + 1]: end of step i */
-    struct gpu_pairs pairs[PAIRS_COUNT];             /* of ranges: by turns */
-    bool h_sorted;
+    struct gpu_event *uploaded, *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
+    struct gpu_event *done[STEP_COUNT + 1];                     /* done[i + 1]: end of step i */
+    struct gpu_pairs pairs[PAIRS_COUNT];                        /* of ranges: by turns */
+    bool witness_begun, h_begun;
     unsigned turn;
-    /* Ranges: the one whose result has not been added yet, and what has. */
-    struct {
-        bool open;
-        enum key_points which;
-        const struct gpu_pairs *pairs;
-    } last;
+    size_t staged_bytes; /* of the witness in pinned memory: none when it came pinned */
+    struct range_result last;
     struct sums added;
     struct job_watch *watch; /* lent for one job */
 };
@@ -149,125 +151,11 @@ static enum err load_points(struct backend_key *k) {
     return OK;
 }
 
-/* Distinct coefficients, found by their stored bytes. */
-struct dictionary {
-    struct scalar *stored; /* owned: as in the key */
-    uint8_t *constants;    /* owned: as on the device */
-    uint32_t *slots;       /* owned: index + 1 by hash, 0 free */
-    size_t count, count_max, slots_mask;
-    struct scalar unscale; /* 1 / R²: stored values are coefficients times R² */
-    const struct curve *curve;
-    const struct gpu_curve *gpu;
-};
-
-static void dictionary_done(struct dictionary *d) {
-    mem_free(d->stored);
-    mem_free(d->constants);
-    mem_free(d->slots);
-}
-
-static enum err dictionary_find(uint32_t *out, struct dictionary *d, const struct scalar *stored) {
-    uint64_t hash =
-        (stored->w[0] ^ stored->w[1] * 0x9e3779b97f4a7c15 ^ stored->w[2] << 1 ^ stored->w[3]) *
-        0xbf58476d1ce4e5b9;
-    size_t at = (size_t)(hash >> 20) & d->slots_mask;
-    for (; d->slots[at]; at = (at + 1) & d->slots_mask) {
-        if (!memcmp(&d->stored[d->slots[at] - 1], stored, sizeof *stored)) {
-            *out = d->slots[at] - 1;
-            return OK;
-        }
-    }
-    REQUIRE(d->count < d->count_max, E_LIMIT, "more than %zu different coefficients", d->count_max);
-    REQUIRE(scalar_is_valid(d->curve, stored), E_RANGE, "a coefficient is not below r");
-    struct scalar value;
-    d->curve->scalar_mul(&value, stored, &d->unscale);
-    d->stored[d->count] = *stored;
-    d->gpu->constant(d->constants + d->count * GPU_CONSTANT_BYTES, value.w);
-    d->slots[at] = (uint32_t)++d->count;
-    *out = (uint32_t)(d->count - 1);
-    return OK;
-}
-
-static enum err dictionary_init(struct dictionary *d, const struct backend_key *k) {
-    d->curve = key_curve(k->key);
-    d->gpu = k->layout.gpu;
-    d->count_max = k->layout.dictionary_max;
-    d->slots_mask = 16;
-    while (d->slots_mask < 2 * d->count_max) {
-        d->slots_mask *= 2;
-    }
-    TRY(mem_new(&d->slots, d->slots_mask, sizeof *d->slots));
-    d->slots_mask--;
-    TRY(mem_new_raw(&d->stored, d->count_max, sizeof *d->stored));
-    TRY(mem_new_raw(&d->constants, d->count_max, GPU_CONSTANT_BYTES));
-    struct scalar two = {{2}}, one = {{1}}, minus_one, zero = {{0}}, r2;
-    d->curve->scalar_pow(&r2, &two, 512);
-    d->curve->scalar_inv(&d->unscale, &r2);
-    d->curve->scalar_sub(&minus_one, &zero, &one);
-    uint32_t idx;
-    d->curve->scalar_mul(&one, &one, &r2);
-    TRY(dictionary_find(&idx, d, &one));
-    ASSERT(idx == GPU_COEFFICIENT_ONE);
-    d->curve->scalar_mul(&minus_one, &minus_one, &r2);
-    TRY(dictionary_find(&idx, d, &minus_one));
-    ASSERT(idx == GPU_COEFFICIENT_MINUS_ONE);
-    return OK;
-}
-
-struct rows { /* one matrix on its way to the device; all owned */
-    uint32_t *start, *columns, *coefficients, *long_rows, long_count;
-};
-
-static void rows_done(struct rows *r) {
-    mem_free(r->start);
-    mem_free(r->columns);
-    mem_free(r->coefficients);
-    mem_free(r->long_rows);
-}
-
-/* Terms stand in any order in the file: count them by row, then put each in its place. */
-static enum err rows_build(struct rows *r, struct dictionary *d, const struct key *key,
-                           uint32_t matrix) {
-    const struct key_shape *shape = key_shape(key);
-    struct bytes terms = key_terms_raw(key);
-    size_t all = (size_t)(shape->terms_count[0] + shape->terms_count[1]),
-           rows = (size_t)shape->domain_size;
-    size_t mine = (size_t)shape->terms_count[matrix];
-    TRY(mem_new(&r->start, rows + 2, 4));
-    TRY(mem_new_raw(&r->columns, mine + 1, 4));
-    TRY(mem_new_raw(&r->coefficients, mine + 1, 4));
-    TRY(mem_new_raw(&r->long_rows, mine / (GPU_ROW_LONG + 1) + 1, 4));
-    for (size_t i = 0; i < all; i++) {
-        struct key_term t = key_term_at(terms, i);
-        if (t.matrix == matrix) {
-            ASSERT(t.row < rows);
-            r->start[t.row + 2]++;
-        }
-    }
-    for (size_t row = 0; row < rows; row++) {
-        if (r->start[row + 2] > GPU_ROW_LONG) {
-            r->long_rows[r->long_count++] = (uint32_t)row;
-        }
-        r->start[row + 2] += r->start[row + 1];
-    }
-    ASSERT(r->start[rows + 1] ==
-           mine); /* start[row + 1] is now the place of row's next term, in the end of row + 1's */
-    for (size_t i = 0; i < all; i++) {
-        struct key_term t = key_term_at(terms, i);
-        if (t.matrix == matrix) {
-            uint32_t at = r->start[t.row + 1]++;
-            r->columns[at] = t.wire;
-            TRY(dictionary_find(&r->coefficients[at], d, &t.value_r2));
-        }
-    }
-    return OK;
-}
-
 static enum err load_matrices(struct backend_key *k) {
     AUTO(dictionary_done) struct dictionary d = {0};
     const struct key_shape *shape = key_shape(k->key);
     const struct gpu_layout *l = &k->layout;
-    TRY(dictionary_init(&d, k));
+    TRY(dictionary_init(&d, l, key_curve(k->key)));
     for (uint32_t m = 0; m < 2; m++) {
         AUTO(rows_done) struct rows r = {0};
         TRY(rows_build(&r, &d, k->key, m));
@@ -362,6 +250,7 @@ static void slot_close_gpu(struct backend_slot **slot) {
             gpu_event_close(&s->in.consumed[i]);
             gpu_event_close(&s->counted[i]);
         }
+        gpu_event_close(&s->uploaded);
         gpu_event_close(&s->sorted);
         for (unsigned i = 0; i <= STEP_COUNT; i++) {
             gpu_event_close(&s->done[i]);
@@ -394,6 +283,7 @@ static enum err slot_open_gpu(struct backend_slot **out, struct backend_key *key
         TRY(gpu_event_open(&s->in.consumed[i]));
         TRY(gpu_event_open(&s->counted[i]));
     }
+    TRY(gpu_event_open(&s->uploaded));
     TRY(gpu_event_open(&s->sorted));
     for (unsigned i = 0; i <= STEP_COUNT; i++) {
         TRY(gpu_event_open(&s->done[i]));
@@ -452,9 +342,11 @@ static void copy_piece(void *ctx, size_t idx, unsigned worker_idx) {
 static enum err upload_witness(struct backend_slot *s, const struct witness *w, size_t bytes) {
     const struct gpu_layout *l = &s->key->layout;
     char *device = s->memory + l->witness.at, *staged = s->pinned + l->staged.at;
+    s->staged_bytes = 0;
     if (gpu_pinned_is(w->values) && gpu_pinned_is(w->values + bytes - 1)) {
         return gpu_upload(device, w->values, bytes, s->streams.main);
     }
+    s->staged_bytes = bytes;
     for (size_t at = 0; at < bytes; at += UPLOAD_PIECE) {
         size_t part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
         struct copy c = {staged + at, (const char *)w->values + at, part};
@@ -472,10 +364,11 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
     ASSERT(bytes == s->key->layout.witness.bytes);
     TRY(gpu_event_record(s->done[0], s->streams.main));
     TRY(upload_witness(s, w, bytes));
+    TRY(gpu_event_record(s->uploaded, s->streams.main));
     if (s->key->layout.parts_count == 1) {
         TRY(pairs_count(s, PAIRS_WITNESS, false, 0));
     }
-    s->h_sorted = s->last.open = false;
+    s->witness_begun = s->h_begun = s->last.open = false;
     memset(&s->added, 0, sizeof s->added);
     return end(s, STEP_WITNESS);
 }
@@ -526,31 +419,48 @@ static void *sum_of(struct sums *sums, enum key_points which) {
     return points[which];
 }
 
-/* --- ranges --- */
-/* Adds what the last range's MSM has left; its result must have come. */
-static void range_add(struct backend_slot *s) {
+/* Of ranges, at most two results are not added yet. */
+static void *result_of(const struct backend_slot *s, enum key_points which, unsigned turn) {
+    const struct gpu_layout *l = &s->key->layout;
+    return s->pinned + l->results[l->parts_count > 1 ? turn : which].at;
+}
+
+/* Starts an MSM over sorted pairs; its result comes with streams.reduced[s->turn], which the next one does not use. */
+static enum err msm_start(struct backend_slot *s, enum key_points which, struct gpu_pairs *pairs,
+                          const void *points) {
+    const struct gpu_layout *l = &s->key->layout;
+    struct gpu_msm_memory memory = msm_memory(s);
+    bool g2 = gpu_group_id(which) == GROUP_G2;
+    pairs->shape.lanes_count = g2 ? l->witness_msm.lanes_count : l->g1_lanes;
+    return gpu_msm_run(pairs, group_of(l, which), points, &memory, result_of(s, which, s->turn),
+                       s->turn, &s->streams);
+}
+
+/* Adds what the last MSM of a range has left, once it has come. */
+static enum err range_add(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     const struct curve *c = key_curve(s->key->key);
     if (!s->last.open) {
-        return;
+        return OK;
     }
     enum key_points which = s->last.which;
     void *sum = sum_of(&s->added, which);
     struct g1 p1 = {{0}};
     struct g2 p2 = {{0}};
     bool g2 = gpu_group_id(which) == GROUP_G2;
+    TRY(gpu_event_wait(s->streams.reduced[s->last.turn]));
     gpu_msm_finish(g2 ? p2.w : p1.w, s->last.pairs, group_of(l, which),
-                   s->pinned + l->results[which].at);
+                   result_of(s, which, s->last.turn));
     if (g2) {
         c->g2_add(sum, sum, &p2);
     } else {
         c->g1_add(sum, sum, &p1);
     }
     s->last.open = false;
+    return OK;
 }
 
-/* Bytes [at, at + bytes) of a section as it stands on the device, from the file into a buffer: by way of the ring, whose
- * pieces are filled while others are sent. */
+/* Bytes [at, at + bytes) of a section as it stands on the device, by way of the ring. */
 static enum err stream_bytes(struct backend_slot *s, char *to, const struct bytes *raw,
                              size_t skipped, size_t at, size_t bytes) {
     size_t none = at < skipped ? skipped - at : 0;
@@ -571,80 +481,96 @@ static enum err stream_bytes(struct backend_slot *s, char *to, const struct byte
     return OK;
 }
 
-/* Points of a range that the key's block does not hold: the copy is under way when this returns. */
-static enum err range_bring(struct backend_slot *s, enum key_points which, uint32_t part,
-                            uint32_t count) {
+/* One MSM over one range. */
+struct range_msm {
+    enum key_points which;
+    uint32_t part, from, count;
+    bool first; /* of its range: the others share its pairs */
+};
+/* The idx-th of the witness (A, B1, B2, L over the first range, then over the next) or of H; false behind the last. */
+static bool range_msm_of(struct range_msm *out, const struct backend_slot *s, bool h,
+                         uint32_t idx) {
+    static const enum key_points witness[] = {KEY_A, KEY_B1, KEY_B2, KEY_L};
+    const struct key_shape *shape = key_shape(s->key->key);
     const struct gpu_layout *l = &s->key->layout;
-    size_t bytes = curve_point_bytes(key_curve(s->key->key), gpu_group_id(which));
-    uint32_t range = which == KEY_H ? l->h_part : l->witness_part, from = part * range;
-    if (!l->streamed[which] || from >= count) {
+    uint32_t sections = h ? 1 : 4, range = h ? l->h_part : l->witness_part;
+    uint64_t all = h ? shape->domain_size : shape->wires_count,
+             from = (uint64_t)(idx / sections) * range;
+    if (from >= all) {
+        return false;
+    }
+    *out = (struct range_msm){.which = h ? KEY_H : witness[idx % sections],
+                              .part = idx / sections,
+                              .from = (uint32_t)from,
+                              .count = (uint32_t)(all - from < range ? all - from : range),
+                              .first = idx % sections == 0};
+    return true;
+}
+
+/* Points that the key's block does not hold: the copy is under way when this returns. */
+static enum err range_bring(struct backend_slot *s, bool h, uint32_t idx) {
+    const struct gpu_layout *l = &s->key->layout;
+    struct range_msm m;
+    if (!range_msm_of(&m, s, h, idx) || !l->streamed[m.which]) {
         return OK;
     }
     bool zkey_layout;
-    struct bytes raw = key_points_raw(&zkey_layout, s->key->key, which);
-    uint32_t mine = count - from < range ? count - from : range;
-    TRY(gpu_stream_after(s->in.stream, s->in.consumed[part % 2]));
-    TRY(stream_bytes(s, s->memory + l->incoming[part % 2].at, &raw, skipped_bytes(s->key, which),
-                     from * bytes, mine * bytes));
-    return gpu_event_record(s->in.arrived[part % 2], s->in.stream);
+    struct bytes raw = key_points_raw(&zkey_layout, s->key->key, m.which);
+    size_t bytes = curve_point_bytes(key_curve(s->key->key), gpu_group_id(m.which));
+    TRY(gpu_stream_after(s->in.stream, s->in.consumed[idx % 2]));
+    TRY(stream_bytes(s, s->memory + l->incoming[idx % 2].at, &raw, skipped_bytes(s->key, m.which),
+                     m.from * bytes, m.count * bytes));
+    return gpu_event_record(s->in.arrived[idx % 2], s->in.stream);
 }
 
-static const void *range_points(const struct backend_slot *s, enum key_points which,
-                                uint32_t part) {
+static enum err msm_in_ranges(struct backend_slot *s, bool h) {
     const struct gpu_layout *l = &s->key->layout;
-    if (l->streamed[which]) {
-        return s->memory + l->incoming[part % 2].at;
-    }
-    uint32_t range = which == KEY_H ? l->h_part : l->witness_part;
-    return s->key->memory + l->points[which].at +
-           (size_t)part * range * curve_point_bytes(key_curve(s->key->key), gpu_group_id(which));
-}
-
-static enum err msm_in_ranges(struct backend_slot *s, enum key_points which) {
-    const struct gpu_layout *l = &s->key->layout;
-    const struct key_shape *shape = key_shape(s->key->key);
-    uint32_t count = which == KEY_H ? (uint32_t)shape->domain_size : (uint32_t)shape->wires_count,
-             range = which == KEY_H ? l->h_part : l->witness_part;
-    TRY(range_bring(s, which, 0, count));
-    for (uint32_t part = 0; (uint64_t)part * range < count; part++) {
-        TRY(begin(s, step_of(which)));
-        enum pairs_of pairs = s->turn ? PAIRS_H : PAIRS_WITNESS; /* whose result is not awaited */
-        TRY(pairs_count(s, pairs, which == KEY_H, part));
-        TRY(pairs_sort(s, pairs)); /* waited for the stream: the range before has come */
-        range_add(s);
-        TRY(gpu_event_wait(s->sorted));
-        if (l->streamed[which]) {
-            TRY(gpu_stream_after(s->streams.main, s->in.arrived[part % 2]));
+    struct range_msm m;
+    TRY(range_add(s));
+    TRY(range_bring(s, h, 0));
+    for (uint32_t idx = 0; range_msm_of(&m, s, h, idx); idx++) {
+        enum pairs_of pairs = m.part % 2 ? PAIRS_H : PAIRS_WITNESS; /* by turns */
+        TRY(begin(s, step_of(m.which)));
+        if (m.first) {
+            TRY(pairs_count(s, pairs, h, m.part));
+            TRY(pairs_sort(s, pairs));
+            TRY(gpu_event_wait(s->sorted));
         }
-        struct gpu_msm_memory memory = msm_memory(s);
-        TRY(gpu_msm_run(&s->pairs[pairs], group_of(l, which), range_points(s, which, part), &memory,
-                        s->pinned + l->results[which].at, s->turn, &s->streams));
-        TRY(gpu_event_record(s->in.consumed[part % 2], s->streams.main));
-        s->last.open = true;
-        s->last.which = which;
-        s->last.pairs = &s->pairs[pairs];
+        const char *points = s->key->memory + l->points[m.which].at;
+        points += (size_t)m.from * curve_point_bytes(key_curve(s->key->key), gpu_group_id(m.which));
+        if (l->streamed[m.which]) {
+            TRY(gpu_stream_after(s->streams.main, s->in.arrived[idx % 2]));
+            points = s->memory + l->incoming[idx % 2].at;
+        }
+        TRY(msm_start(s, m.which, &s->pairs[pairs], points));
+        TRY(gpu_event_record(s->in.consumed[idx % 2], s->streams.main));
+        TRY(range_add(s)); /* of the one before, while this one is computed */
+        s->last = (struct range_result){true, m.which, &s->pairs[pairs], s->turn};
         s->turn ^= 1;
-        TRY(range_bring(s, which, part + 1, count));
+        TRY(range_bring(s, h, idx + 1));
     }
-    return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
+    return OK;
 }
 
 static enum err slot_msm(struct backend_slot *s, enum key_points which) {
     const struct gpu_layout *l = &s->key->layout;
-    enum pairs_of pairs = which == KEY_H ? PAIRS_H : PAIRS_WITNESS;
+    bool h = which == KEY_H;
     TRY(begin(s, step_of(which)));
+    ASSERT(h || !s->h_begun); /* H comes last: its pairs replace the witness's */
+    s->h_begun = h;
     if (l->parts_count > 1) {
-        return msm_in_ranges(s, which);
+        if (h || !s->witness_begun) { /* the first of the witness's brings the others along */
+            s->witness_begun = true;
+            TRY(msm_in_ranges(s, h));
+        }
+        return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
     }
-    ASSERT(pairs == PAIRS_H || !s->h_sorted); /* H comes last: its pairs replace the witness's */
-    if (pairs == PAIRS_H && !s->h_sorted) {
+    if (h) {
         TRY(pairs_sort(s, PAIRS_H));
-        s->h_sorted = true;
     }
     TRY(gpu_event_wait(s->sorted));
-    struct gpu_msm_memory memory = msm_memory(s);
-    TRY(gpu_msm_run(&s->pairs[pairs], group_of(l, which), s->key->memory + l->points[which].at,
-                    &memory, s->pinned + l->results[which].at, s->turn, &s->streams));
+    TRY(msm_start(s, which, &s->pairs[h ? PAIRS_H : PAIRS_WITNESS],
+                  s->key->memory + l->points[which].at));
     s->turn ^= 1;
     return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
 }
@@ -653,8 +579,7 @@ static enum err slot_sums(struct sums *out, struct step_times *times, struct bac
     const struct gpu_layout *l = &s->key->layout;
     TRY(begin(s, STEP_MSM_H));
     if (l->parts_count > 1) {
-        TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
-        range_add(s);
+        TRY(range_add(s));
     }
     for (unsigned i = 0; l->parts_count == 1 && i < KEY_POINTS_COUNT; i++) {
         TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
@@ -664,6 +589,7 @@ static enum err slot_sums(struct sums *out, struct step_times *times, struct bac
     for (unsigned step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
         TRY(gpu_event_ns(&times->ns[step], s->done[step], s->done[step + 1]));
     }
+    TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
     *out = s->added;
     return OK;
 }
@@ -691,18 +617,26 @@ static enum err slot_h_scalars(uint8_t *out, struct backend_slot *s) {
     return OK;
 }
 
+static void wipe_piece(void *ctx, size_t idx, unsigned worker_idx) {
+    const struct copy *c = ctx;
+    size_t at = idx * COPY_PIECE, part = c->bytes - at < COPY_PIECE ? c->bytes - at : COPY_PIECE;
+    (void)worker_idx;
+    mem_wipe(c->to + at, part);
+}
+
 /* Everything that says something of the witness: the vectors, the digits, what was read back. */
 static void slot_wipe(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
-    size_t pieces =
-        l->pairs.at + l->pairs.bytes; /* witness, a, b, h and pairs lie one after the other */
     for (unsigned i = 0; i < GPU_TURNS; i++) {
         IGNORE(gpu_stream_after(s->streams.main, s->streams.reduced[i]));
     }
-    IGNORE(gpu_fill(s->memory, 0, pieces, s->streams.main));
+    IGNORE(gpu_fill(s->memory, 0, l->wiped_bytes, s->streams.main));
     IGNORE(gpu_stream_wait(s->streams.main));
     IGNORE(gpu_stream_wait(s->in.stream));
-    mem_wipe(s->pinned, l->pinned_bytes);
+    struct copy staged = {.to = s->pinned + l->staged.at, .bytes = s->staged_bytes};
+    pool_for(s->key->backend->copiers, (staged.bytes + COPY_PIECE - 1) / COPY_PIECE, wipe_piece,
+             &staged);
+    mem_wipe(s->pinned + l->counts[0].at, l->pinned_bytes - l->counts[0].at); /* and results */
     mem_wipe(s->pairs, sizeof s->pairs);
     mem_wipe(&s->added, sizeof s->added);
     s->last.open = false;

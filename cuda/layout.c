@@ -78,16 +78,51 @@ static void widen(struct gpu_msm_bytes *m, struct gpu_msm_bytes other) {
     m->tails = max_size(m->tails, other.tails);
 }
 
-static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
-    size_t used = 0, vector = (size_t)shape->domain_size * SCALAR_BYTES;
+/* Elements of G1 are half as large: more chunks in flight in the same memory. */
+static void choose_g1_lanes(struct gpu_layout *l) {
+    size_t room = gpu_msm_bytes(&l->witness_msm, l->gpu->g2).lanes;
+    struct gpu_msm_shape witness = l->witness_msm, h = l->h_msm;
+    l->g1_lanes = l->witness_msm.lanes_count;
+    while (l->g1_lanes < GPU_LANES_MAX) {
+        witness.lanes_count = h.lanes_count = l->g1_lanes + 1;
+        if (gpu_msm_bytes(&witness, l->gpu->g1).lanes > room ||
+            gpu_msm_bytes(&h, l->gpu->g1).lanes > room) {
+            break;
+        }
+        l->g1_lanes++;
+    }
+    l->h_msm.lanes_count = l->g1_lanes;
+}
+
+/* Witness, a, b, h and pairs: what a job leaves behind, wiped as one. Ranges are sorted when the quotient is made, over a
+ * and b. */
+static size_t place_vectors(struct gpu_layout *l, const struct key_shape *shape) {
+    size_t used = 0, vector = (size_t)shape->domain_size * SCALAR_BYTES,
+           pairs = max_size(gpu_pairs_bytes(&l->witness_msm), gpu_pairs_bytes(&l->h_msm));
     l->witness = piece(&used, (size_t)shape->wires_count * SCALAR_BYTES);
+    l->h = piece(&used, vector);
+    size_t both = used;
     l->a = piece(&used, vector);
     l->b = piece(&used, vector);
-    l->h = piece(&used, vector);
-    l->pairs = piece(&used, max_size(gpu_pairs_bytes(&l->witness_msm), gpu_pairs_bytes(&l->h_msm)));
+    if (l->parts_count > 1) {
+        l->pairs = piece(&both, pairs);
+        used = max_size(used, both);
+    } else {
+        l->pairs = piece(&used, pairs);
+    }
+    l->wiped_bytes = used;
+    return used;
+}
+
+static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
+    choose_g1_lanes(l);
+    size_t used = place_vectors(l, shape);
     struct gpu_msm_bytes msm = gpu_msm_bytes(&l->witness_msm, l->gpu->g1);
     widen(&msm, gpu_msm_bytes(&l->witness_msm, l->gpu->g2));
     widen(&msm, gpu_msm_bytes(&l->h_msm, l->gpu->g1));
+    struct gpu_msm_shape g1 = l->witness_msm;
+    g1.lanes_count = l->g1_lanes;
+    widen(&msm, gpu_msm_bytes(&g1, l->gpu->g1));
     l->lanes = piece(&used, msm.lanes);
     l->turns[0] = piece(&used, msm.turn);
     l->turns[1] = l->witness_msm.overlap ? piece(&used, msm.turn) : l->turns[0];
@@ -108,10 +143,14 @@ static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     l->ring = piece(&used, incoming ? LAYOUT_RING_PIECES * (size_t)LAYOUT_RING_PIECE : 0);
     l->counts[0] = piece(&used, sizeof(struct gpu_pair_counts));
     l->counts[1] = piece(&used, sizeof(struct gpu_pair_counts));
+    size_t result[KEY_POINTS_COUNT], widest = 0;
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         const struct gpu_msm_shape *msm_shape = i == KEY_H ? &l->h_msm : &l->witness_msm;
-        l->results[i] =
-            piece(&used, gpu_msm_result_bytes(msm_shape, i == KEY_B2 ? l->gpu->g2 : l->gpu->g1));
+        result[i] = gpu_msm_result_bytes(msm_shape, i == KEY_B2 ? l->gpu->g2 : l->gpu->g1);
+        widest = max_size(widest, result[i]);
+    }
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) { /* of ranges: by turns */
+        l->results[i] = piece(&used, l->parts_count == 1 ? result[i] : i < GPU_TURNS ? widest : 0);
     }
     l->pinned_bytes = used;
 }
@@ -163,6 +202,7 @@ static enum err attempt_try(bool *fits, struct gpu_layout *l, const struct key_s
     }
     TRY(msm_shape_of(&l->witness_msm, l->gpu, l->witness_part, sm_count, a));
     TRY(msm_shape_of(&l->h_msm, l->gpu, l->h_part, sm_count, a));
+    l->witness_msm.shared = a->overlap;
     place_key(l, shape);
     place_slot(l, shape);
     *fits = l->key_bytes + l->slot_bytes <= memory_bytes;
@@ -175,13 +215,12 @@ static enum err workspaces_try(bool *fits, struct gpu_layout *l, const struct ke
                                unsigned streamed, unsigned least) {
     static const struct attempt workspaces[] = {
         {25, 4, true, 0, 0, false}, {24, 4, true, 0, 0, false}, {23, 4, true, 0, 0, false},
-        {23, 4, true, 0, 0, true},  {22, 4, false, 0, 0, true}, {22, 2, false, 0, 0, true},
-        {20, 2, false, 0, 0, true}};
+        {23, 4, true, 0, 0, true},  {22, 4, true, 0, 0, true},  {22, 2, true, 0, 0, true},
+        {22, 2, false, 0, 0, true}, {20, 4, true, 0, 0, true},  {20, 2, false, 0, 0, true}};
     enum err code = OK;
     *fits = false;
     for (size_t i = 0; i < sizeof workspaces / sizeof *workspaces && !*fits; i++) {
         struct attempt a = workspaces[i];
-        a.overlap = a.overlap && parts == 1;
         a.streamed = streamed;
         a.parts = parts;
         code = attempt_try(fits, l, shape, sm_count, memory_bytes, &a);
@@ -238,8 +277,14 @@ enum err gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, un
  * everything around it, in each group; an element of the quotient. And what an MSM costs however small it is. */
 static const struct {
     uint64_t g1_add, g2_add, quotient_element;
-} costs[] = {[CURVE_BN254] = {190, 540, 1170}, [CURVE_BLS12_381] = {310, 950, 1070}};
-enum { MSM_LEAST_NS = 700000, UPLOAD_BYTES_PER_NS = 20, PAIR_SORT_PS = 25, SMS_MEASURED = 132 };
+} costs[] = {[CURVE_BN254] = {165, 390, 1170}, [CURVE_BLS12_381] = {285, 770, 1080}};
+enum {
+    MSM_LEAST_NS = 500000,
+    UPLOAD_BYTES_PER_NS = 20,
+    PAIR_SORT_PS = 25,
+    SMS_MEASURED = 132,
+    LEAN_PERCENT = 116 /* of the quotient with full tables */
+};
 
 static uint64_t additions(const struct gpu_msm_shape *s) {
     uint64_t windows = (s->scalar_bits + s->window_bits - 1) / s->window_bits;
@@ -250,10 +295,10 @@ uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_sha
                                 unsigned sm_count) {
     uint64_t witness = l->parts_count * additions(&l->witness_msm),
              h = l->parts_count * additions(&l->h_msm), uploaded = 0;
-    uint64_t sorted = witness * (l->parts_count > 1 ? 4 : 1) + h;
     uint64_t ps = (3 * witness + h) * costs[shape->curve].g1_add +
-                  witness * costs[shape->curve].g2_add + sorted * PAIR_SORT_PS +
-                  shape->domain_size * costs[shape->curve].quotient_element;
+                  witness * costs[shape->curve].g2_add + (witness + h) * PAIR_SORT_PS +
+                  shape->domain_size * costs[shape->curve].quotient_element *
+                      (l->lean ? LEAN_PERCENT : 100) / 100;
     uint64_t msms_ns = 5 * (uint64_t)MSM_LEAST_NS * l->parts_count;
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         uint64_t count = i == KEY_H ? shape->domain_size : shape->wires_count;

@@ -27,6 +27,7 @@ struct gpu_layout {
     /* Scalars are taken in so many equal ranges, each an MSM of its own; 1: all at once. */
     uint32_t parts_count, witness_part, h_part; /* and scalars in a range */
     struct gpu_msm_shape witness_msm, h_msm;    /* of a range */
+    unsigned g1_lanes;                          /* in G1: as many as fit the memory of G2's */
     bool lean;                                  /* twiddles */
     bool streamed[KEY_POINTS_COUNT]; /* points stay in the file and come range by range */
     /* the key's block */
@@ -36,7 +37,7 @@ struct gpu_layout {
     size_t dictionary_max, key_bytes;
     /* a slot's block */
     struct gpu_piece witness, a, b, h, pairs, lanes, turns[GPU_TURNS], tails, tiles[2], incoming[2];
-    size_t slot_bytes;
+    size_t slot_bytes, wiped_bytes; /* the first of them say something of the witness */
     /* a slot's pinned block */
     struct gpu_piece staged, ring, counts[2], results[KEY_POINTS_COUNT];
     size_t pinned_bytes;
