@@ -261,6 +261,28 @@ static void time_jobs(const struct setup *s, const struct job *j, const struct w
     printf("}\n");
 }
 
+/* Whole proofs: the sums, blinding, assembly and the check, which runs and fails, as the key's points belong together by
+ * nothing; a check that succeeds takes as long. */
+static void time_proofs(const struct setup *s, const struct job *j, const struct key *key,
+                        const struct witness *w, enum scalar_mix mix, unsigned runs) {
+    uint64_t total[RUNS_MAX];
+    struct job_watch watch = {0};
+    struct blinding blinding;
+    CHECK_OK(blinding_random(&blinding, s->c));
+    for (unsigned run = 0; run < runs; run++) {
+        struct prove_result result = {0};
+        uint64_t start = clock_ns();
+        CHECK_ERR(E_SELFCHECK, groth16_prove(&result, j->b, j->slot, key, w, &blinding, &watch));
+        total[run] = clock_ns() - start;
+        prove_result_done(&result);
+    }
+    double median = median_ms(total, runs);
+    printf("{\"bench\": \"proof\", \"curve\": \"%s\", \"log2\": %u, \"witness\": \"%s\", \"from\": "
+           "\"%s\", \"median_ms\": %.2f, \"min_ms\": %.2f, \"runs\": %u}\n",
+           s->c->name, s->log2, mix_name(mix), gpu_pinned_is(w->values) ? "pinned" : "file", median,
+           (double)total[0] / 1e6, runs);
+}
+
 struct key_case {        /* how a key is proved with */
     unsigned runs;       /* timed */
     unsigned share;      /* of the device memory that a slot would like, in percent; 0: all */
@@ -334,6 +356,7 @@ static void check_case(const struct setup *s, struct key *key, const struct key_
             memcpy(values, w.values, (size_t)s->wires * 32);
             pinned.values = values;
             time_jobs(s, &j, &pinned, mixes[i], k->runs);
+            time_proofs(s, &j, key, &pinned, mixes[i], k->runs);
             device_done();
         }
     }
@@ -442,22 +465,33 @@ static void claim_flat(void) {
     backend_close(&j.b);
 }
 
+/* A size from the environment, or what is usual. */
+static unsigned log2_of(const char *name, unsigned usual) {
+    const char *text = getenv(name);
+    return text ? (unsigned)strtoul(text, NULL, 10) : usual;
+}
+
 static void bench(void) {
     static const struct key_case small[] = {{.runs = 11}},
                                  middle[] = {{.runs = 5}, {.runs = 5, .share = 25}},
                                  large[] = {{.runs = 3}, {.runs = 3, .memory_max = 16ull << 30}};
-    const char *only = getenv("BELLOWS_BENCH_LOG2"); /* sizes up to this one */
-    unsigned most = only ? (unsigned)strtoul(only, NULL, 10) : 22;
+    static const struct {
+        enum curve_id curve;
+        unsigned log2;
+        const struct key_case *cases;
+        size_t cases_count;
+    } keys[] = {{CURVE_BN254, 20, small, COUNT_OF(small)},
+                {CURVE_BLS12_381, 20, small, COUNT_OF(small)},
+                {CURVE_BLS12_381, 22, middle, COUNT_OF(middle)},
+                {CURVE_BLS12_381, 24, large, COUNT_OF(large)}};
+    unsigned from = log2_of("BELLOWS_BENCH_FROM", 0), most = log2_of("BELLOWS_BENCH_LOG2", 22);
     if (device_of_test()->emulated) {
         return;
     }
-    check_key(CURVE_BN254, 20, small, COUNT_OF(small));
-    check_key(CURVE_BLS12_381, 20, small, COUNT_OF(small));
-    if (most >= 22) {
-        check_key(CURVE_BLS12_381, 22, middle, COUNT_OF(middle));
-    }
-    if (most >= 24) {
-        check_key(CURVE_BLS12_381, 24, large, COUNT_OF(large));
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        if (keys[i].log2 >= from && keys[i].log2 <= most) {
+            check_key(keys[i].curve, keys[i].log2, keys[i].cases, keys[i].cases_count);
+        }
     }
 }
 
