@@ -23,6 +23,7 @@ struct task {
 
 struct decoders {
     struct queue *tasks; /* owned; of struct task */
+    struct pool *pool;   /* owned; [fetching thread] */
     pthread_t threads[DECODERS_MAX];
     struct frame_codec *codecs[DECODERS_MAX]; /* owned; each its thread's */
     unsigned threads_count, started_count;
@@ -86,6 +87,7 @@ enum err decoders_open(struct decoders **out, unsigned threads_count) {
     d->threads_count = threads_count < 1              ? 1
                        : threads_count > DECODERS_MAX ? DECODERS_MAX
                                                       : threads_count;
+    TRY(pool_open(&d->pool, d->threads_count));
     TRY(queue_new(&d->tasks, DECODERS_CHUNKS_MAX, sizeof(struct task)));
     for (; d->started_count < d->threads_count; d->started_count++) {
         struct seat *seat = NULL;
@@ -117,9 +119,14 @@ void decoders_close(struct decoders **decoders) {
         frame_codec_free(&d->codecs[i]);
     }
     queue_free(&d->tasks);
+    pool_close(&d->pool);
     condition_done(&d->changed);
     lock_done(&d->lock);
     mem_free_ptr(decoders);
+}
+
+struct pool *decoders_pool(const struct decoders *d) {
+    return d->pool;
 }
 
 /* A free place for one more chunk; waits for one. */

@@ -9,6 +9,7 @@
  * Errors   those of body.h, of whichever frame came first.
  */
 #pragma once
+#include "node/base/pool.h"
 #include "node/transport/transport.h"
 #include "proto/body.h"
 
@@ -18,6 +19,8 @@ struct decoders;
 
 FALLIBLE decoders_open(struct decoders **out, unsigned threads_count); /* cut to DECODERS_MAX */
 void decoders_close(struct decoders **d);
+/* The same cores for what is to be done with the whole body afterwards; lent. */
+struct pool *decoders_pool(const struct decoders *d);
 /* The next chunk of the body; takes the message over (clearing *chunk), whatever it returns. */
 FALLIBLE decoders_add(struct decoders *d, struct body_reader *reader, struct message *chunk);
 /* Until no thread touches the body any more: always, before its memory is freed. *busy_ns (may be NULL): all threads' time on it. */

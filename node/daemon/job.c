@@ -209,7 +209,7 @@ static enum err stage_unpack(struct stage *s, struct lane_job *job,
     TRY(mem_new_raw(&s->values, s->values_bytes, 1));
     TRY(codec_decode((struct bytes_mut){s->values, s->values_bytes},
                      bytes_of(s->section, s->section_bytes), section->values_count,
-                     key_curve(job->key)->r.w, NULL));
+                     key_curve(job->key)->r.w, decoders_pool(s->decoders)));
     spans_end(&job->report.spans, SPAN_UNPACK, start_ns, s->values_bytes, OK);
     return OK;
 }

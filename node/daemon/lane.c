@@ -95,7 +95,7 @@ static enum err open_links(struct lane *lane) {
 static enum err start_threads(struct lane *lane) {
     void *(*const mains[LANE_THREADS])(void *) = {
         lane_intake_main, lane_stage_main, lane_prove_main, lane_settle_main,
-        lane_reply_main,  lane_live_main,  lane_tell_main};
+        lane_reply_main,  lane_live_main,  lane_entry_main, lane_tell_main};
     for (; lane->threads_count < LANE_THREADS; lane->threads_count++) {
         int rc = pthread_create(&lane->threads[lane->threads_count], NULL,
                                 mains[lane->threads_count], lane);
@@ -283,7 +283,7 @@ void lane_close(struct lane **lane_ptr) {
     subscription_close(&lane->cancels);
     control_close(&lane->control);
     struct queue *const queues[] = {NULL,           lane->to_stage, lane->to_prove, lane->to_settle,
-                                    lane->to_reply, NULL,           lane->to_tell};
+                                    lane->to_reply, NULL,           NULL,           lane->to_tell};
     for (unsigned i = 0; i < LANE_THREADS; i++) { /* front to back: each thread empties its queue */
         close_queue(queues[i]);
         join_one(lane, i);

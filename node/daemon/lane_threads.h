@@ -1,4 +1,4 @@
-/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c, live.c, tell.c and story.c only. */
+/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c, entry.c, live.c, tell.c and story.c only. */
 #pragma once
 #include "node/base/lock.h"
 #include "node/base/log.h"
@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-enum { LANE_THREADS = 7, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 256 };
+enum { LANE_THREADS = 8, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 256 };
 
 /* Where a job is computed on, watched for signs of life. */
 struct lane_seat {
@@ -71,6 +71,7 @@ void *lane_prove_main(void *lane);
 void *lane_settle_main(void *lane);
 void *lane_reply_main(void *lane);
 void *lane_live_main(void *lane);
+void *lane_entry_main(void *lane);
 void *lane_tell_main(void *lane);
 
 /* Telemetry: takes the packed message over and never waits; what finds no room is dropped and counted. */

@@ -1,9 +1,9 @@
 /* The liveness thread shares nothing with the prover but its sign of life. Each beat it tells the fleet that the lane is there, keeps the
  * held deliveries alive, and looks whether the prover still moves: if not, its job's delivery is no longer kept alive, and the lane ends.
+ * It never waits for an answer: a slow server must not make a living lane look dead. What has to wait for one is entry.c's.
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
@@ -12,8 +12,6 @@
 
 static const uint64_t LOOK_NS = UINT64_C(200000000);
 static const uint64_t BEAT_NS = UINT64_C(1000000000);
-static const uint64_t INFO_NS = UINT64_C(5000000000);
-enum { KEYS_TOLD_MAX = 64 };
 
 static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
@@ -44,7 +42,6 @@ struct holding {
         stuck[ID_BYTES_MAX + 1]; /* silent for too long; "": none */
     uint64_t silent_ns;
     Bellows__V1__LaneState state;
-    char reason[RECORD_DETAIL_BYTES]; /* for the state */
 };
 
 /* [lock] How long the job on this seat has given no sign of life, beyond what it may. */
@@ -83,7 +80,6 @@ static void look(struct holding *out, struct lane *lane) {
         }
     }
     out->state = lane_state(lane);
-    snprintf(out->reason, sizeof out->reason, "%s", lane->reason);
     lock_give(&lane->lock);
     for (size_t i = 0; i < out->count; i++) {
         out->queued_ns += keycache_estimate(lane->keycache, &digests[i]);
@@ -111,65 +107,6 @@ static void send_beat(struct lane *lane, const struct holding *h, uint64_t seque
         struct subject subject = subject_heartbeat(&lane->space, lane_name_here(lane));
         IGNORE(transport_send(lane->links.control, subject.text, bytes_of(packed.ptr, packed.len)));
     }
-}
-
-struct key_lists { /* of a directory entry */
-    struct key_speed speeds[KEYS_TOLD_MAX];
-    struct sha256 cached[KEYS_TOLD_MAX];
-    ProtobufCBinaryData resident_bytes[KEYS_TOLD_MAX], cached_bytes[KEYS_TOLD_MAX];
-    Bellows__V1__KeySpeed speed_messages[KEYS_TOLD_MAX], *speed_ptrs[KEYS_TOLD_MAX];
-};
-
-static void fill_keys(Bellows__V1__LaneInfo *m, struct key_lists *lists, struct lane *lane) {
-    m->n_speeds = keycache_speeds(lists->speeds, KEYS_TOLD_MAX, lane->keycache);
-    for (size_t i = 0; i < m->n_speeds; i++) {
-        struct key_speed *s = &lists->speeds[i];
-        ProtobufCBinaryData digest = {SHA256_BYTES, s->digest.b};
-        bellows__v1__key_speed__init(&lists->speed_messages[i]);
-        lists->speed_messages[i].key_digest = digest;
-        lists->speed_messages[i].prove_ns = s->prove_ns;
-        lists->speed_messages[i].load_ns = s->load_ns;
-        lists->speed_ptrs[i] = &lists->speed_messages[i];
-        if (s->resident) {
-            lists->resident_bytes[m->n_keys_resident++] = digest;
-        }
-    }
-    m->n_keys_cached = keyfiles_list(lists->cached, KEYS_TOLD_MAX, lane->keyfiles);
-    for (size_t i = 0; i < m->n_keys_cached; i++) {
-        lists->cached_bytes[i] = (ProtobufCBinaryData){SHA256_BYTES, lists->cached[i].b};
-    }
-    m->speeds = lists->speed_ptrs;
-    m->keys_resident = lists->resident_bytes;
-    m->keys_cached = lists->cached_bytes;
-}
-
-static enum err put_info(struct lane *lane, const struct holding *h) {
-    static uint32_t curves[] = {CURVE_BN254, CURVE_BLS12_381};
-    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
-    AUTO(mem_free_ptr) struct key_lists *lists = NULL;
-    AUTO(bytes_free) struct bytes_mut packed = {0};
-    TRY(mem_new(&lists, 1, sizeof *lists));
-    m.version = WIRE_VERSION;
-    m.node = lane->node;
-    m.gpu = lane->config.gpu;
-    m.session = lane->session;
-    m.backend = (char *)(uintptr_t)lane->backend->ops->name;
-    m.device = lane->backend->device_name;
-    m.n_curves = COUNT_OF(curves);
-    m.curves = curves;
-    m.host_bytes = lane->config.memory_bytes;
-    m.depth = (uint32_t)h->count;
-    m.depth_max = lane->config.backlog;
-    m.state = h->state;
-    m.reason = (char *)(uintptr_t)h->reason;
-    m.pid = (uint32_t)getpid();
-    fill_keys(&m, lists, lane);
-    TRY(message_pack(&packed, &m, LANE_INFO_BYTES_MAX, "lane entry"));
-    struct subject bucket = kv_bucket_name(&lane->space, "lanes");
-    struct subject key = key_of_lane(lane_name_here(lane));
-    uint64_t revision;
-    return kv_put(&revision, lane->links.control, bucket.text, key.text,
-                  bytes_of(packed.ptr, packed.len));
 }
 
 /* --- Watching --- */
@@ -208,29 +145,6 @@ static void watch_drain(struct lane *lane) {
     }
 }
 
-/* A cancel message that was lost on the way stands in the cancel bucket. */
-static void watch_cancel(struct lane *lane, const struct holding *h) {
-    if (!h->job[0]) {
-        return;
-    }
-    struct subject bucket = kv_bucket_name(&lane->space, "cancel");
-    struct subject key = key_of_job((struct job_name){h->tenant, h->job});
-    AUTO(kv_entry_done) struct kv_entry entry = {0};
-    AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
-    bool found = false;
-    if (kv_get(&entry, &found, lane->links.telemetry, bucket.text, key.text) != OK || !found ||
-        message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value, CONTROL_BYTES_MAX,
-                       "cancel mark") != OK) {
-        return;
-    }
-    LOCK_SCOPE(&lane->lock);
-    struct lane_job *job = lane->proving.job;
-    if (job && job->generation <= mark->generation && !strcmp(job->name.job, h->job) &&
-        !strcmp(job->name.tenant, h->tenant)) {
-        atomic_store(&job->watch.cancel, 1);
-    }
-}
-
 static void keep_alive(struct lane *lane, const struct holding *h) {
     for (size_t i = 0; i < h->count; i++) {
         IGNORE(transport_ack(lane->links.control, h->acks[i], ACK_PROGRESS, 0));
@@ -242,7 +156,7 @@ void *lane_live_main(void *ctx) {
     uint64_t pace_ns = lane->config.ack_wait_ns / 4,
              beat_ns = pace_ns < BEAT_NS ? pace_ns : BEAT_NS;
     pace_ns = pace_ns < LANE_PROGRESS_NS ? pace_ns : LANE_PROGRESS_NS;
-    uint64_t acked_ns = 0, told_ns = 0, told_version = 0, sequence = 0, beaten_ns = 0;
+    uint64_t acked_ns = 0, sequence = 0, beaten_ns = 0;
     enum { UNSAID = -1 };
     int said_state = UNSAID;
     AUTO(mem_free_ptr) struct holding *h = NULL;
@@ -251,26 +165,18 @@ void *lane_live_main(void *ctx) {
         return NULL;
     }
     while (!atomic_load(&lane->stopping)) {
-        uint64_t now_ns = clock_ns(), version = keycache_version(lane->keycache);
-        bool due = atomic_exchange(&lane->info_due, false); /* before the look that will tell it */
+        uint64_t now_ns = clock_ns();
         look(h, lane);
         watch_prover(lane, h);
         watch_drain(lane);
         if (now_ns - beaten_ns >= beat_ns || said_state != (int)h->state) {
             said_state = (int)h->state;
             send_beat(lane, h, ++sequence);
-            watch_cancel(lane, h);
             beaten_ns = now_ns;
         }
         if (now_ns - acked_ns >= pace_ns) {
             keep_alive(lane, h);
             acked_ns = now_ns;
-        }
-        if (due || version != told_version || now_ns - told_ns >= INFO_NS) {
-            if (put_info(lane, h) == OK) {
-                told_ns = now_ns;
-                told_version = version;
-            }
         }
         lane_pause(lane, beat_ns < LOOK_NS ? beat_ns : LOOK_NS);
     }

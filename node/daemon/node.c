@@ -36,6 +36,7 @@ static const uint64_t FIRST_PAUSE_NS = UINT64_C(200000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(10000000000);
 static const uint64_t KILL_AFTER_NS = UINT64_C(10000000000);
 static const uint64_t BEAT_NS = UINT64_C(1000000000);    /* for a lane that was given up */
+static const uint64_t ANSWER_NS = UINT64_C(1000000000);  /* lanes wait meanwhile to be started */
 static const uint64_t CONNECT_NS = UINT64_C(5000000000); /* between tries */
 
 struct node_lane {
@@ -280,7 +281,8 @@ static void note_end(struct node *n, unsigned idx, const struct child_end *end, 
     }
     pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
     lane->next_start_ns = clock_ns() + pause_ns;
-    lane->given_up = lane->failures >= RESTARTS_MAX;
+    lane->given_up =
+        lane->failures >= (n->config->restarts_max ? n->config->restarts_max : RESTARTS_MAX);
     snprintf(lane->why, sizeof lane->why, "its process ended %u times in a row, last with %s %d",
              lane->failures, end->signal ? "signal" : "exit code",
              end->signal ? end->signal : end->exit_code);
@@ -397,6 +399,7 @@ static void connect(struct node *n) {
         return;
     }
     link.name = "bellows node";
+    link.request_wait_ns = ANSWER_NS;
     if (transport_open(&n->link, &link) != OK ||
         control_open(&n->control, n->link, &control) != OK || discover(n) != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];

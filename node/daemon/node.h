@@ -28,7 +28,8 @@ struct node_config {
     const char *metrics_url_file;      /* where that address is written; NULL: nowhere */
     struct transport_options transport;
     uint64_t drain_ns;
-    pid_t parent; /* 0: stands alone */
+    pid_t parent;          /* 0: stands alone */
+    unsigned restarts_max; /* quick ends in a row after which a lane is given up; 0: 20 */
     /* The lane's command line, NULL-terminated; --lane, --session, --device, --share and --supervisor are added to it,
      * --metrics-fd and --drained. */
     const char *const *lane_argv;
