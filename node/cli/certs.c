@@ -79,7 +79,7 @@ static enum err write_pair(const char *dir, const char *name, const struct pair 
 
 static enum err read_certificate(X509 **out, const char *path) {
     AUTO(bio_free) BIO *file = BIO_new_file(path, "r");
-    REQUIRE(file, E_IO, "%s: not there; `bellows certs ca` makes the authority", path);
+    REQUIRE(file, E_IO, "%s: %s; `bellows certs` makes certificates", path, strerror(errno));
     *out = PEM_read_bio_X509(file, NULL, NULL, NULL);
     REQUIRE(*out, E_FORMAT, "%s: no certificate in PEM form", path);
     return OK;
@@ -88,6 +88,7 @@ static enum err read_certificate(X509 **out, const char *path) {
 static enum err read_ca(struct pair *out, const char *dir) {
     char path[PATH_BYTES];
     TRY(path_of(path, dir, "ca", "pem"));
+    REQUIRE(file_exists(path), E_IO, "%s: not there; `bellows certs ca` makes the authority", path);
     TRY(read_certificate(&out->certificate, path));
     TRY(path_of(path, dir, "ca", "key"));
     AUTO(bio_free) BIO *file = BIO_new_file(path, "r");
@@ -252,6 +253,16 @@ enum err certs_holders(struct role_holder **holders, size_t *count, const char *
     *holders = TAKE(list);
     *count = found;
     return OK;
+}
+
+enum err certs_holder_of(struct role_holder *out, const char *cert_path) {
+    X509 *certificate = NULL;
+    char name[ROLE_TEXT_BYTES + 1] = "";
+    TRY(read_certificate(&certificate, cert_path));
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
+                              sizeof name);
+    X509_free(certificate);
+    return role_holder_parse(out, name);
 }
 
 enum err certs_days_left(int *out, const char *cert_path) {

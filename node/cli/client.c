@@ -119,15 +119,27 @@ void client_server(char *out, size_t out_bytes, const struct config *config) {
     }
 }
 
+/* Who names no tenant is the one that the certificate names. */
+static enum err find_tenant(struct client *c, const struct args *args) {
+    const char *tenant = args_has(args, "tenant") ? args_text(args, "tenant") : TENANT_DEFAULT;
+    struct role_holder holder;
+    if (!tenant) { /* a list of all tenants */
+        c->tenant[0] = 0;
+        return OK;
+    }
+    if (!strcmp(tenant, TENANT_DEFAULT) && c->config.tls_cert[0] &&
+        certs_holder_of(&holder, c->config.tls_cert) == OK && holder.role == ROLE_SUBMITTER) {
+        tenant = holder.tenant;
+    }
+    TRY(id_check(tenant, "tenant"));
+    snprintf(c->tenant, sizeof c->tenant, "%s", tenant);
+    return OK;
+}
+
 enum err client_open(struct client *out, const struct args *args) {
     AUTO(client_close) struct client c = {0};
     TRY(args_config(&c.config, args));
-    c.tenant = args_has(args, "tenant") ? args_text(args, "tenant") : TENANT_DEFAULT;
-    if (!c.tenant) { /* a list of all tenants */
-        c.tenant = "";
-    } else {
-        TRY(id_check(c.tenant, "tenant"));
-    }
+    TRY(find_tenant(&c, args));
     TRY(subject_space_init(&c.space, c.config.prefix));
     client_server(c.server, sizeof c.server, &c.config);
     struct transport_options options = client_transport_options(&c.config);

@@ -10,6 +10,7 @@
 #pragma once
 #include "node/base/config.h"
 #include "node/cli/args.h"
+#include "node/cli/certs.h"
 #include "node/job/result.h"
 #include "node/key/key.h"
 #include "node/transport/fleet.h"
@@ -19,7 +20,7 @@ struct client {
     struct config config;        /* owned */
     struct transport *transport; /* owned */
     struct subject_space space;
-    const char *tenant; /* lent from args */
+    char tenant[ID_BYTES_MAX + 1]; /* "": all */
     char server[512];
 };
 FALLIBLE client_open(struct client *out, const struct args *args);

@@ -45,8 +45,19 @@ static void host_name(char out[NAME_BYTES]) {
     }
 }
 
+/* A worker's certificate names its node, and the server permits that name's lanes only. */
 static enum err node_name(char out[NAME_BYTES], const struct config *config) {
-    if (config->name[0]) {
+    struct role_holder holder;
+    bool known = config->tls_cert[0] && certs_holder_of(&holder, config->tls_cert) == OK;
+    if (known) {
+        REQUIRE(holder.role == ROLE_WORKER, E_USAGE,
+                "%.200s: its role is %s; a node needs the certificate of a worker",
+                config->tls_cert, role_word(holder.role));
+        REQUIRE(!config->name[0] || !strcmp(config->name, holder.name), E_USAGE,
+                "the certificate is that of node %s; name this one so, or issue worker.%.64s",
+                holder.name, config->name);
+        snprintf(out, NAME_BYTES, "%s", holder.name);
+    } else if (config->name[0]) {
         TRY(id_check(config->name, "--name"));
         snprintf(out, NAME_BYTES, "%s", config->name);
     } else {

@@ -364,6 +364,15 @@ static void claim_job(void) {
     site_run(&ran, &s, ADA, "%s @bn128/chain200/witness.wtns --tenant acme --wait --out %%two",
              submit);
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    /* The certificate says whose jobs and which node. */
+    site_run(&ran, &s, ADA, "status one --json");
+    CHECK_HAS(ran.out, "\"tenant\": \"acme\"");
+    site_run(&ran, &s, "worker.w1", "node --name w2 --backend cpu");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "that of node w1");
+    site_run(&ran, &s, OP, "node --backend cpu");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "its role is operator");
     /* The other tenant sees none of it. */
     site_run(&ran, &s, "submitter.other.bob", "status one --tenant acme");
     CHECK_EQ(4, ran.exit_code);
