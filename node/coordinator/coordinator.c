@@ -18,6 +18,7 @@
 static const uint64_t TICK_NS = UINT64_C(100000000);
 static const uint64_t STAND_BY_NS = UINT64_C(100000000);
 static const uint64_t SILENCE_NS = UINT64_C(3500000000);
+static const uint64_t MISSED_MS = 15 * 60 * 1000;
 static const uint64_t ENSURE_NS = UINT64_C(5000000000);
 enum {
     EVENTS_PER_ROUND = 4096
@@ -27,6 +28,22 @@ enum {
 
 static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
+}
+
+/* Jobs that ended while nobody led, or whose purge died with the last leader: those of long ago have been purged. */
+static void purge_missed(struct coordinator *c, const struct record *r) {
+    AUTO(message_free) job_message *job = NULL;
+    uint64_t now_ms = clock_unix_ns() / 1000000;
+    if (c->caught_up || r->job.len == 0 || now_ms > r->updated_unix_ms + MISSED_MS ||
+        job_unpack(&job, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
+        return;
+    }
+    for (size_t i = 0; i < job->n_partitions; i++) {
+        const Bellows__V1__Body *body = job->partitions[i]->body;
+        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
+            janitor_add(c->janitor, body->object->bucket, body->object->nuid, body->object->name);
+        }
+    }
 }
 
 static void on_record(struct coordinator *c, const struct kv_entry *entry) {
@@ -44,6 +61,8 @@ static void on_record(struct coordinator *c, const struct kv_entry *entry) {
     if (code == OK && !job_state_is_open(r.state)) {
         if (view && r.generation >= view->generation) {
             ending_forget(c, view, r.state == JOB_DONE);
+        } else if (!view) {
+            purge_missed(c, &r);
         }
         return;
     }

@@ -1,4 +1,5 @@
-/* A bounded queue and a thread. A failed purge is tried once more after a pause, then left to the bucket's age. */
+/* A bounded queue and a thread. A failed purge is tried again after a pause. What is given up, or dies with this process, is met again by the
+ * next leader, in the record of the ended job. */
 #include "node/coordinator/janitor.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@
 #include "node/base/mem.h"
 #include "node/base/queue.h"
 
-enum { JANITOR_QUEUE = 4096, PURGE_TRIES = 2 };
+enum { JANITOR_QUEUE = 4096, PURGE_TRIES = 3 };
 static const uint64_t PAUSE_NS = UINT64_C(200000000);
 
 struct litter {
@@ -26,17 +27,28 @@ struct janitor {
     _Atomic uint64_t purged_count;
 };
 
+static bool is_connected(const struct janitor *j) {
+    struct transport_health health;
+    transport_health(&health, j->transport);
+    return health.connected;
+}
+
+static void purge(struct janitor *j, const struct litter *item) {
+    for (int tries = 0; tries < PURGE_TRIES && !atomic_load(&j->stopping);) {
+        if (object_purge(j->transport, item->bucket, item->nuid, item->name) == OK) {
+            atomic_fetch_add(&j->purged_count, 1);
+            return;
+        }
+        tries += is_connected(j); /* while the server is away it is not the item's fault */
+        clock_sleep_ns(PAUSE_NS);
+    }
+}
+
 static void *janitor_main(void *ctx) {
     struct janitor *j = ctx;
     struct litter item;
     while (queue_take(j->litter, &item, UINT64_MAX) == OK) {
-        for (int n = 0; n < PURGE_TRIES && !atomic_load(&j->stopping); n++) {
-            if (object_purge(j->transport, item.bucket, item.nuid, item.name) == OK) {
-                atomic_fetch_add(&j->purged_count, 1);
-                break;
-            }
-            clock_sleep_ns(PAUSE_NS);
-        }
+        purge(j, &item);
     }
     return NULL;
 }

@@ -1,6 +1,7 @@
 /* Janitor: purges the bodies of jobs that have ended, apart from the coordinator's loop, as purging takes seconds.
  *
- * What it does not get to (a crash, a full queue) is left to the bucket's age.
+ * What it does not get to (a crash, a full queue) is added again by the next leader, while it is fresh, else left to the bucket's
+ * age.
  *
  * Owner    the coordinator; the transport is lent.
  * Threads  janitor_open starts one; janitor_add any.

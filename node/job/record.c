@@ -10,6 +10,7 @@
 
 #include "node/base/mem.h"
 #include "proto/fleet.pb-c.h"
+#include "proto/job.h"
 #include "proto/unpack.h"
 
 const struct record_limits record_limits_default = {RECORD_ATTEMPTS_MAX, RECORD_DEATHS_MAX,
@@ -75,6 +76,34 @@ static void wipe_job(struct record *r) {
     }
     mem_free(r->job.ptr);
     r->job = (struct bytes_mut){0};
+}
+
+/* What is in the bucket has to be purged after the end, by whoever leads then: its references stay, everything else of the descriptor
+ * goes, and without references all of it. */
+static void keep_references(struct record *r) {
+    AUTO(message_free) job_message *job = NULL;
+    job_message kept = BELLOWS__V1__JOB__INIT;
+    Bellows__V1__Partition *partitions[JOB_PARTITIONS_MAX];
+    struct bytes_mut packed = {0};
+    kept.partitions = partitions;
+    bool sound =
+        r->job.ptr && job_unpack(&job, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) == OK;
+    for (size_t i = 0; sound && i < job->n_partitions; i++) {
+        if (job->partitions[i]->body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
+            partitions[kept.n_partitions++] = job->partitions[i];
+        }
+    }
+    if (kept.n_partitions > 0) {
+        kept.version = job->version;
+        kept.job_id = job->job_id;
+        kept.tenant = job->tenant;
+        kept.key_digest = job->key_digest;
+        kept.curve = job->curve;
+        kept.generation = job->generation;
+        IGNORE(job_pack(&packed, &kept)); /* else they are left to the bucket's age */
+    }
+    wipe_job(r);
+    r->job = packed;
 }
 
 void record_done(struct record *r) {
@@ -208,7 +237,7 @@ enum record_answer record_end(struct record *r, enum job_state state, const char
     }
     r->state = state;
     r->updated_unix_ms = now_unix_ms;
-    wipe_job(r);
+    keep_references(r);
     copy_text(r->reason, sizeof r->reason, reason);
     return RECORD_MOVED;
 }

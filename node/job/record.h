@@ -91,7 +91,8 @@ struct record_part {
 struct record {
     enum job_state state;
     uint64_t generation, epoch;
-    struct bytes_mut job;      /* owned: the descriptor as it came; gone when the job has ended */
+    struct bytes_mut
+        job; /* owned: the descriptor as it came; when the job has ended, its objects' references */
     struct sha256 fingerprint; /* of its work: same id with another one is refused */
     uint64_t queued_unix_ms, updated_unix_ms;
     char reason[RECORD_DETAIL_BYTES];
@@ -125,7 +126,8 @@ enum record_answer record_give_back(struct record *r, uint32_t idx, uint64_t epo
 enum record_answer record_take_back(struct record *r, uint32_t idx, uint64_t epoch, bool died,
                                     const char *why, uint64_t now_unix_ms);
 enum record_answer record_part_done(struct record *r, uint32_t idx, uint64_t now_unix_ms);
-/* DONE, FAILED, CANCELLED, EXPIRED or DEAD: the result is stored. Drops the descriptor, as an inline witness is secret. */
+/* DONE, FAILED, CANCELLED, EXPIRED or DEAD: the result is stored. Of the descriptor only the references
+ * to objects stay, for the janitor: an inline witness is secret. */
 enum record_answer record_end(struct record *r, enum job_state state, const char *reason,
                               uint64_t now_unix_ms);
 /* An ended job is sent again: queued, next generation. E_RANGE when its state or the generation does not allow it. */

@@ -11,8 +11,6 @@
 #include "node/transport/fleet.h"
 
 #define SECOND UINT64_C(1000000000)
-/* A body whose job ended while nobody led is left to its bucket's age: few may be. */
-enum { ORPHANS_ONE_IN = 10 };
 
 static void fault(struct audit *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fault(struct audit *a, const char *format, ...) {
@@ -272,9 +270,7 @@ static void look_at_buckets(struct audit *a, struct host *h, const struct traffi
         }
         if (clock_ns() - start_ns > wait_ns) {
             a->orphans_count = all;
-            if (all * ORPHANS_ONE_IN > t->nuids_count) {
-                fault(a, "%u of %zu bodies stay in the buckets", all, t->nuids_count);
-            }
+            fault(a, "%u of %zu bodies stay in the buckets", all, t->nuids_count);
             return;
         }
         clock_sleep_ns(SECOND / 4);

@@ -13,6 +13,7 @@
 #include "node/base/mem.h"
 #include "node/job/store.h"
 #include "node/witness/witness.h"
+#include "proto/job.h"
 #include "tests/check/command.h"
 #include "tests/security/site.h"
 
@@ -151,6 +152,18 @@ static bool bucket_is_empty(struct transport *t) {
     return false;
 }
 
+/* The descriptor, with inline witnesses, is gone; what the janitor needs may stay. */
+static void check_only_references(const struct record *r) {
+    AUTO(message_free) job_message *left = NULL;
+    if (r->job.len == 0) {
+        return;
+    }
+    CHECK_OK(job_unpack(&left, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX));
+    for (size_t i = 0; i < left->n_partitions; i++) {
+        CHECK_EQ(BELLOWS__V1__BODY__PLACE_OBJECT, left->partitions[i]->body->place_case);
+    }
+}
+
 static void claim_nothing_left(void) {
     struct site s;
     struct subject_space space;
@@ -181,7 +194,7 @@ static void claim_nothing_left(void) {
         clock_sleep_ns(SECOND / 50);
     }
     CHECK(found && slot.record.state == JOB_DONE);
-    CHECK_EQ(0, slot.record.job.len); /* the descriptor, with inline witnesses, is gone */
+    check_only_references(&slot.record);
     record_slot_done(&slot);
     struct stream_info bucket;
     CHECK_OK(stream_info(&bucket, coordinator, "OBJ_bellows-in-acme"));

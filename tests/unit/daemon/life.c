@@ -285,6 +285,27 @@ static void claim_tenant_quota(void) {
     fleet_free(&f);
 }
 
+/* Nobody led when the job ended: the next leader finds its body. */
+static void claim_body_of_the_leaderless(void) {
+    struct fleet *f = fleet_new(1);
+    prove_one(f, "first", MUL); /* so that the key is there */
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    submit_job(&f->user,
+               &(struct job_order){.case_name = MUL, .job_id = "alone", .body_as_object = true});
+    struct record_slot slot = job_record(&f->user, "alone", JOB_RUNNING);
+    record_slot_done(&slot);
+    fleet_stop_coordinator(f);
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    AUTO(message_free) result_message *r = job_result(&f->user, "alone", 1);
+    check_proved(r, MUL, 1);
+    slot = job_record(&f->user, "alone", JOB_DONE);
+    record_slot_done(&slot);
+    CHECK_EQ(1, bodies_left(f));
+    fleet_start_coordinator(f);
+    wait_until(no_body_left, f, "the next leader has purged the body");
+    fleet_free(&f);
+}
+
 static void claim_device_errors_go_elsewhere(void) {
     struct fleet *f = fleet_new(2);
     fleet_trouble(0, TROUBLE_DEVICE, 1);
@@ -612,6 +633,8 @@ int main(int argc, char **argv) {
          claim_repeated_bodies},
         {"a tenant with too many open jobs is told so; the next job comes in when one has ended",
          claim_tenant_quota},
+        {"the body of a job that ended while nobody led is purged by the next leader",
+         claim_body_of_the_leaderless},
         {"after a device error a job goes elsewhere", claim_device_errors_go_elsewhere},
         {"a job that fails everywhere is set aside with its evidence, and may be sent again",
          claim_poison},

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "node/base/mem.h"
+#include "proto/body.h"
+#include "proto/job.h"
 #include "tests/check/check.h"
 
 static const struct sha256 fingerprint = {{1, 2, 3}};
@@ -284,6 +286,59 @@ static void claim_round_trip(void) {
     CHECK_EQ(3, back.job.len);
 }
 
+static Bellows__V1__Body *small_body(struct bytes_mut *frames, bool as_object) {
+    static const uint8_t one[32] = {1};
+    struct frame_layout layout;
+    struct body_summary summary;
+    Bellows__V1__Body *body = NULL;
+    struct bytes data = bytes_of(one, sizeof one);
+    struct body_place place = {.bucket = "bellows-in-t", .name = "b", .nuid = "n1"};
+    CHECK_OK(body_layout_of_witness(&layout,
+                                    &(struct frame_section){SECTION_WITNESS_RAW, 1, sizeof one}));
+    CHECK_OK(body_write_inline(&summary, frames, &layout, &data, JOB_INLINE_BYTES_MAX));
+    if (!as_object) {
+        place = (struct body_place){.inline_frames = bytes_of(frames->ptr, frames->len)};
+    }
+    CHECK_OK(body_describe(&body, &summary, place));
+    return body;
+}
+
+static void claim_references_stay(void) {
+    uint8_t digest[SHA256_BYTES] = {7};
+    struct bytes_mut frames[2] = {{0}}, packed;
+    Bellows__V1__Partition parts[2], *ptrs[2];
+    job_message m = BELLOWS__V1__JOB__INIT;
+    for (int i = 0; i < 2; i++) {
+        bellows__v1__partition__init(&parts[i]);
+        parts[i].body = small_body(&frames[i], i == 1);
+        ptrs[i] = &parts[i];
+    }
+    m.version = WIRE_VERSION;
+    m.job_id = (char *)(uintptr_t) "j";
+    m.tenant = (char *)(uintptr_t) "t";
+    m.key_digest = (ProtobufCBinaryData){sizeof digest, digest};
+    m.curve = BELLOWS__V1__CURVE__BN254;
+    m.label = (char *)(uintptr_t) "for people";
+    m.generation = 1;
+    m.n_partitions = 2;
+    m.partitions = ptrs;
+    CHECK_OK(job_pack(&packed, &m));
+    AUTO(record_done) struct record r;
+    AUTO(message_free) job_message *left = NULL;
+    CHECK_OK(record_init(&r, bytes_of(packed.ptr, packed.len), &fingerprint, 1, 2, 1000));
+    CHECK(memmem(r.job.ptr, r.job.len, frames[0].ptr, frames[0].len));
+    CHECK_EQ(RECORD_MOVED, record_end(&r, JOB_CANCELLED, "enough", 1001));
+    CHECK_OK(job_unpack(&left, bytes_of(r.job.ptr, r.job.len), NULL, UINT64_MAX));
+    CHECK_EQ(1, left->n_partitions);
+    CHECK_STR("n1", left->partitions[0]->body->object->nuid);
+    CHECK(!memmem(r.job.ptr, r.job.len, frames[0].ptr, frames[0].len));
+    mem_free(packed.ptr);
+    for (int i = 0; i < 2; i++) {
+        mem_free(parts[i].body);
+        mem_free(frames[i].ptr);
+    }
+}
+
 /* The most that may ever be in one record still fits its limit. */
 static void claim_largest_record_fits(void) {
     AUTO(record_done) struct record r;
@@ -374,6 +429,7 @@ int main(int argc, char **argv) {
          claim_redelivery_is_a_death},
         {"only cancelled, expired and dead jobs reopen, under the next generation", claim_reopen},
         {"every sequence of events keeps the promises (two partitions)", claim_all_sequences},
+        {"of an ended job's descriptor only the references to objects stay", claim_references_stay},
         {"a record survives packing", claim_round_trip},
         {"the largest record fits its limit", claim_largest_record_fits},
         {"damaged records are refused or harmless", claim_damaged_bytes},
