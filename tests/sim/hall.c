@@ -1,9 +1,15 @@
-/* Lanes open and close side by side, as each takes some round trips: WORKERS threads go through them. */
+/* Lanes open and close side by side, as each takes some round trips: WORKERS threads go through them.
+ *
+ * A thousand lanes are seven thousand threads, nearly all of them asleep on a lock's condition. Kernels since 6.16 keep the sleepers of a
+ * process in a table of its own, by default so small that each wake-up looks through hundreds of strangers: most of a core
+ * went there. The table is made large enough; older kernels do not know the call, nor the need.
+ */
 #include "tests/sim/hall.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
@@ -106,12 +112,18 @@ static enum err open_links(struct hall *h) {
     return OK;
 }
 
+static void make_room_for_sleepers(void) {
+    enum { FUTEX_HASH = 78, SET_SLOTS = 1, SLOTS = 16384 }; /* of linux/prctl.h, since 6.16 */
+    prctl(FUTEX_HASH, SET_SLOTS, SLOTS, 0, 0);
+}
+
 enum err hall_open(struct hall **out, const struct hall_options *options) {
     AUTO(hall_close) struct hall *h = NULL;
     TRY(mem_new(&h, 1, sizeof *h));
     h->options = *options;
     snprintf(h->cache, sizeof h->cache, "%s/cache", options->dir);
     TRY(mem_new(&h->places, options->lanes_count, sizeof *h->places));
+    make_room_for_sleepers();
     TRY(open_links(h));
     for_all(h, open_main);
     for (unsigned i = 0; i < options->lanes_count; i++) {

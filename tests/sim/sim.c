@@ -85,7 +85,8 @@ struct outcome {
     double placed_per_s, placed_peak_per_s;
     double idle_share, fairness, fairness_s;
     struct usage coordinator, server, own;
-    uint64_t results, replaced, done_records, restarts, backlog_most;
+    uint64_t results, replaced, done_records, restarts, backlog_most, intake_most;
+    double loud_share; /* of s0, while all waited; equal shares: 0.1 */
 };
 
 /* --- Looking --- */
@@ -176,6 +177,7 @@ static void start(struct sim *s) {
     printf("lanes    %u on %u nodes, ready after %.1f s\n", options.lanes_count,
            (options.lanes_count + LANES_PER_NODE - 1) / LANES_PER_NODE,
            (double)(clock_ns() - start_ns) / 1e9);
+    fflush(stdout);
     struct transport_options ear = {.url = s->host.server.url};
     struct subscribe_options hear = {
         .handler = on_assignment, .handler_ctx = s, .pending_max = 1 << 20};
@@ -310,6 +312,8 @@ static void measure_load(struct sim *s, struct outcome *out) {
         }
         counted_ns = now_ns;
         out->results = results_count(s);
+        uint64_t intake = host_stream_count(&s->host, "JOBS");
+        out->intake_most = intake > out->intake_most ? intake : out->intake_most;
         out->restarts = hall_step(s->hall);
         if (out->results >= s->all_count) {
             break;
@@ -325,6 +329,11 @@ static void measure_load(struct sim *s, struct outcome *out) {
     out->placed_per_s = (double)(atomic_load(&s->placed_count) - placed) / out->makespan_s;
     out->idle_share = (double)w.idle_ns / ((double)w.look_ns * asked.lanes);
     out->fairness = fairness(w.fair);
+    uint64_t all = 0;
+    for (unsigned t = 0; t < SIM_TENANTS; t++) {
+        all += w.fair[t];
+    }
+    out->loud_share = all ? (double)w.fair[0] / (double)all : 0;
     out->fairness_s = (double)w.fair_ns / 1e9;
     double bound_s = (double)(atomic_load(&s->counts.work_ns) - work_ns) / 1e9 / asked.lanes;
     double longest_s = (double)atomic_load(&s->counts.longest_ns) / 1e9;
@@ -362,8 +371,9 @@ static void check_results(struct sim *s, struct outcome *out) {
 static void print_table(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
     printf("jobs     %" PRIu64 " of mean %.0f ms, sigma %.2f, %d keys, %d tenants; backlog up to "
-           "%" PRIu64 "\n",
-           s->jobs_count, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS, o->backlog_most);
+           "%" PRIu64 ", of it not yet taken in up to %" PRIu64 "\n",
+           s->jobs_count, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS, o->backlog_most,
+           o->intake_most);
     printf("latency  submit to lane with idle lanes: p50 %.2f ms, p99 %.2f ms\n", o->latency_p50_ms,
            o->latency_p99_ms);
     printf("placing  %.0f placements a second, %.0f in the busiest second\n", o->placed_per_s,
@@ -374,8 +384,11 @@ static void print_table(const struct sim *s, const struct outcome *o) {
         span, (span / o->work_bound_s - 1) * 100, o->work_bound_s,
         (span / o->line_bound_s - 1) * 100, o->line_bound_s);
     printf("idle     %.2f %% of the lanes' time while jobs waited\n", o->idle_share * 100);
-    printf("fairness %.4f (Jain) over %.1f s in which all %d tenants waited\n", o->fairness,
-           o->fairness_s, SIM_TENANTS);
+    printf("fairness %.4f (Jain) over %.1f s in which all %d tenants waited; the loud one, who "
+           "sent %.1f "
+           "%%, got %.1f %%\n",
+           o->fairness, o->fairness_s, SIM_TENANTS, 100.0 * LOAD_LOUD / LOAD_TURN,
+           o->loud_share * 100);
     printf("cost     coordinator %.0f %% of a core, %.0f MiB; server %.0f %%, %.0f MiB; lanes and "
            "submitters %.0f %%, %.0f MiB\n",
            o->coordinator.cpu_s / span * 100, o->coordinator.rss_mib, o->server.cpu_s / span * 100,
