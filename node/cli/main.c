@@ -31,6 +31,7 @@ static const struct command *const commands[] = {
     &cmd_bench_ntt,
     &cmd_bench_h,
     &cmd_bench_codec,
+    &cmd_bench_feed,
     /* The fleet. */
     &cmd_dev,
     &cmd_node,

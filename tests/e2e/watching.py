@@ -261,6 +261,18 @@ def claim_late_failure(fleet):
     assert [e["name"] for e in errors] == ["E_UNSAT"], errors
 
 
+def claim_feed(fleet):
+    files = (f"{fleet.vectors}/bn128/chain200/circuit.zkey", f"{fleet.vectors}/bn128/chain200/witness.wtns")
+    rows = [json.loads(line) for line in fleet.run("bench", "feed", *files, "--jobs", "8").stdout.splitlines()]
+    assert [row["gpu"] for row in rows] == [0, 1], rows
+    for row in rows:
+        booked = sum(row["accounts"].values())
+        assert row["jobs"] == 8 and row["failed"] == 0 and row["wall_ns"] >= row["took_ns"] > 8 * SLOW_NS / 4, row
+        assert abs(booked - row["wall_ns"]) <= 1e9, row  # a proof that was open at either end
+    decode = sum(row["accounts"]["wait.decode"] for row in rows)
+    assert decode > 8 * SLOW_NS / 2, rows
+
+
 class Terminal:
     """A program in a tmux of its own."""
 
@@ -373,6 +385,7 @@ CLAIMS = [
     ("counters do not fall, histograms add up, telling costs less than a hundredth", claim_pages),
     ("promtool has nothing to say", claim_promtool),
     ("a failure is seen by who comes after it", claim_late_failure),
+    ("bench feed prints the ledger of the time it took", claim_feed),
     ("top shows devices, jobs and failures, obeys its keys and follows the terminal's size", claim_screens),
     ("top draws without colours when asked, and not at all where it cannot", claim_plain),
 ]
