@@ -8,7 +8,16 @@ export const PROGRAM = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(e
 export async function openBrowser(profile, { width = 1280, height = 900, scheme = "light", mobile = false, certificate } = {}) {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: PROGRAM,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
     viewport: { width, height },
     colorScheme: scheme,
     hasTouch: mobile,

@@ -15,9 +15,13 @@ export function encoder(descriptorSetPath) {
 function tidy(value) {
   if (Array.isArray(value)) return value.map(tidy);
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined).map(([name, field]) => {
-    if (/digest$/i.test(name)) return [name, Buffer.from(field, "hex").toString("base64")];
-    if (typeof field === "number" && !Number.isInteger(field)) return [name, Math.round(field)];
-    return [name, tidy(field)];
-  }));
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== undefined)
+      .map(([name, field]) => {
+        if (/digest$/i.test(name)) return [name, Buffer.from(field, "hex").toString("base64")];
+        if (typeof field === "number" && !Number.isInteger(field)) return [name, Math.round(field)];
+        return [name, tidy(field)];
+      }),
+  );
 }

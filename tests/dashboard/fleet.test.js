@@ -15,7 +15,8 @@ const devDir = join(dir, "dev");
 let dev, browser, page, url;
 
 const until = async (what, check, ms = 30000) => {
-  for (const end = Date.now() + ms; !(await check()); await sleep(50)) assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
+  for (const end = Date.now() + ms; !(await check()); await sleep(50))
+    assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
 };
 const text = (selector = "main") => page.innerText(selector);
 
@@ -30,16 +31,34 @@ async function bellows(server, ...words) {
 
 const devServer = () => readFileSync(join(devDir, "url"), "utf8");
 const submit = (server, id, ...more) =>
-  bellows(server, "submit", join(VECTORS, "bn128/base/circuit.zkey"), join(VECTORS, "bn128/base/witness.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", `--job=${id}`, `--out=${dir}`, ...more);
+  bellows(
+    server,
+    "submit",
+    join(VECTORS, "bn128/base/circuit.zkey"),
+    join(VECTORS, "bn128/base/witness.wtns"),
+    "--allow-insecure-keys",
+    "--wait",
+    "--timeout=60s",
+    `--job=${id}`,
+    `--out=${dir}`,
+    ...more,
+  );
 
 async function startDev(more = [], env = {}) {
-  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1", ...more], { env: { ...process.env, ...env, XDG_RUNTIME_DIR: dir }, stdio: ["ignore", "pipe", "pipe"] });
+  dev = spawn(PROGRAM, ["dev", `--dir=${devDir}`, "--threads=1", ...more], {
+    env: { ...process.env, ...env, XDG_RUNTIME_DIR: dir },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let said = "";
   for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (data) => (said += data));
-  await until("bellows dev is ready", () => {
-    assert.ok(dev.exitCode === null, said);
-    return existsSync(join(devDir, "dashboard")) && /dashboard +http/.test(said);
-  }, 60000);
+  await until(
+    "bellows dev is ready",
+    () => {
+      assert.ok(dev.exitCode === null, said);
+      return existsSync(join(devDir, "dashboard")) && /dashboard +http/.test(said);
+    },
+    60000,
+  );
   url = readFileSync(join(devDir, "dashboard"), "utf8");
   assert.ok(said.includes(url), said);
 }
@@ -92,7 +111,17 @@ test("a job appears, runs and is done while one looks", async () => {
 });
 
 test("a witness that satisfies nothing is told as a failure with its cause", async () => {
-  const result = await bellows(devServer(), "submit", join(VECTORS, "bn128/mul/circuit.zkey"), join(VECTORS, "bn128/bad/unsatisfied.wtns"), "--allow-insecure-keys", "--wait", "--timeout=60s", "--job=unsatisfied", `--out=${dir}`);
+  const result = await bellows(
+    devServer(),
+    "submit",
+    join(VECTORS, "bn128/mul/circuit.zkey"),
+    join(VECTORS, "bn128/bad/unsatisfied.wtns"),
+    "--allow-insecure-keys",
+    "--wait",
+    "--timeout=60s",
+    "--job=unsatisfied",
+    `--out=${dir}`,
+  );
   assert.notEqual(result.code, 0, result.out);
   await page.goto(`${url}#/failures`);
   await until("the failure", async () => /unsatisfied[\s\S]*E_UNSAT|unsatisfied[\s\S]*satisfy/.test(await text()));
@@ -100,21 +129,33 @@ test("a witness that satisfies nothing is told as a failure with its cause", asy
 
 test("other pages' scripts are not let in", async () => {
   const server = JSON.parse(await (await fetch(`${url}config.json`)).text()).server;
-  const answer = (origin) => fetch(server.replace("ws:", "http:"), { headers: { Connection: "Upgrade", Upgrade: "websocket", Origin: origin } }).then((a) => a.status, () => 0);
+  const answer = (origin) =>
+    fetch(server.replace("ws:", "http:"), { headers: { Connection: "Upgrade", Upgrade: "websocket", Origin: origin } }).then(
+      (a) => a.status,
+      () => 0,
+    );
   assert.notEqual(await answer("https://evil.example.org"), 101);
-  const opened = await page.evaluate((to) => new Promise((resolve) => {
-    const socket = new WebSocket(to);
-    socket.onopen = () => resolve(true);
-    socket.onerror = () => resolve(false);
-  }), server);
+  const opened = await page.evaluate(
+    (to) =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(to);
+        socket.onopen = () => resolve(true);
+        socket.onerror = () => resolve(false);
+      }),
+    server,
+  );
   assert.equal(opened, true); // the page's own
   const foreign = await browser.context.newPage();
   await foreign.goto("data:text/html,<p>foreign");
-  const crept = await foreign.evaluate((to) => new Promise((resolve) => {
-    const socket = new WebSocket(to);
-    socket.onopen = () => resolve(true);
-    socket.onerror = () => resolve(false);
-  }), server);
+  const crept = await foreign.evaluate(
+    (to) =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(to);
+        socket.onopen = () => resolve(true);
+        socket.onerror = () => resolve(false);
+      }),
+    server,
+  );
   await foreign.close();
   assert.equal(crept, false);
 });
@@ -125,10 +166,20 @@ test("the page's connection may not send jobs, controls or requests that write",
     let heard = "";
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => (heard += new TextDecoder().decode(data));
-    await new Promise((resolve, reject) => { socket.onopen = resolve; socket.onerror = reject; });
-    socket.send("CONNECT {\"verbose\":false}\r\n");
-    for (const subject of ["bellows.ctl.all.drain", "bellows.job.0.a.b.c", "$JS.API.STREAM.DELETE.BELLOWS_JOBS", "bellows.tel.dev.0.device"]) socket.send(`PUB ${subject} 0\r\n\r\n`);
-    for (const subject of ["bellows.job.>", "bellows.lane.>", "$KV.bellows_jobs.>", "_INBOX.>"]) socket.send(`SUB ${subject} 1\r\n`);
+    await new Promise((resolve, reject) => {
+      socket.onopen = resolve;
+      socket.onerror = reject;
+    });
+    socket.send('CONNECT {"verbose":false}\r\n');
+    for (const subject of [
+      "bellows.ctl.all.drain",
+      "bellows.job.0.a.b.c",
+      "$JS.API.STREAM.DELETE.BELLOWS_JOBS",
+      "bellows.tel.dev.0.device",
+    ])
+      socket.send(`PUB ${subject} 0\r\n\r\n`);
+    for (const subject of ["bellows.job.>", "bellows.lane.>", "$KV.bellows_jobs.>", "_INBOX.>"])
+      socket.send(`SUB ${subject} 1\r\n`);
     socket.send("PING\r\n");
     for (let i = 0; i < 100 && !heard.includes("PONG"); i++) await new Promise((resolve) => setTimeout(resolve, 50));
     socket.close();
@@ -140,8 +191,15 @@ test("the page's connection may not send jobs, controls or requests that write",
 test("a restart of the server beneath a real fleet is told and survived, and the next job is seen", async () => {
   const nats = await new NatsServer(join(dir, "nats")).start();
   const web = await serve(join(process.env.BELLOWS_BUILD, "deploy/dashboard"), { server: nats.webUrl, prefix: "bellows" });
-  const parts = [["coordinator"], ["node", "--name=w", "--backend=cpu", "--lanes=1", "--threads=1", "--allow-insecure-keys", `--cache=${join(dir, "cache")}`]]
-    .map((words) => spawn(PROGRAM, [...words, `--server=${nats.url}`, "--metrics=off"], { stdio: "ignore", env: { ...process.env, XDG_RUNTIME_DIR: dir } }));
+  const parts = [
+    ["coordinator"],
+    ["node", "--name=w", "--backend=cpu", "--lanes=1", "--threads=1", "--allow-insecure-keys", `--cache=${join(dir, "cache")}`],
+  ].map((words) =>
+    spawn(PROGRAM, [...words, `--server=${nats.url}`, "--metrics=off"], {
+      stdio: "ignore",
+      env: { ...process.env, XDG_RUNTIME_DIR: dir },
+    }),
+  );
   try {
     await page.goto(`${web.url}#/jobs`);
     const first = await submit(nats.url, "before-the-restart");
@@ -174,15 +232,26 @@ test("bellows dev --demo shows a fleet at work within ten seconds", async () => 
   rmSync(devDir, { recursive: true, force: true });
   await startDev(["--demo"]);
   await page.goto(`${url}#/jobs`);
-  await until("several jobs that are done", async () => ((await text()).match(/✓ done/g)?.length ?? 0) >= 3, 10000 * (process.env.CI ? 3 : 1));
+  await until(
+    "several jobs that are done",
+    async () => ((await text()).match(/✓ done/g)?.length ?? 0) >= 3,
+    10000 * (process.env.CI ? 3 : 1),
+  );
   await page.evaluate(() => (location.hash = "#/fleet"));
   await until("proofs per minute", async () => /[1-9]\d* per min/.test(await text()));
   await until("what a proof costs", async () => /A proof costs\s+[\d.]+.[µm]?s/.test(await text()));
-  const bars = await page.$$eval("svg.bar", (all) => all.map((bar) => [...bar.querySelectorAll("rect")].map((rect) => [rect.getAttribute("class"), parseFloat(rect.getAttribute("width"))])));
+  const bars = await page.$$eval("svg.bar", (all) =>
+    all.map((bar) =>
+      [...bar.querySelectorAll("rect")].map((rect) => [rect.getAttribute("class"), parseFloat(rect.getAttribute("width"))]),
+    ),
+  );
   assert.equal(bars.length, 2);
   for (const bar of bars) {
     assert.ok(Math.abs(bar.reduce((sum, [, width]) => sum + width, 0) - 100) < 0.5, `${bar}`);
-    assert.ok(bar.some(([name]) => name.startsWith("acc-compute")) && bar.some(([name]) => name === "acc-wait-no-work"), `${bar}`);
+    assert.ok(
+      bar.some(([name]) => name.startsWith("acc-compute")) && bar.some(([name]) => name === "acc-wait-no-work"),
+      `${bar}`,
+    );
   }
   await page.evaluate(() => (location.hash = "#/device/dev/0"));
   await until("its timeline", async () => (await page.locator(".chart path[class^=acc-compute]").count()) > 3);

@@ -8,25 +8,62 @@ const all = (format, cases) => {
   for (const [value, wanted] of cases) assert.equal(plain(format(value)), wanted, `of ${value}`);
 };
 
-test("durations", () => all(f.duration, [
-  [0, "0 s"], [850, "850 ns"], [999.6, "1 µs"], [12345, "12.3 µs"], [1240000000, "1.24 s"], [59.9e9, "59.9 s"], [59.96e9, "1 min 00 s"],
-  [125e9, "2 min 05 s"], [3600e9, "1 h 00 min"], [90061e9, "1 d 01 h"], [-1, "–"], [NaN, "–"],
-]));
+test("durations", () =>
+  all(f.duration, [
+    [0, "0 s"],
+    [850, "850 ns"],
+    [999.6, "1 µs"],
+    [12345, "12.3 µs"],
+    [1240000000, "1.24 s"],
+    [59.9e9, "59.9 s"],
+    [59.96e9, "1 min 00 s"],
+    [125e9, "2 min 05 s"],
+    [3600e9, "1 h 00 min"],
+    [90061e9, "1 d 01 h"],
+    [-1, "–"],
+    [NaN, "–"],
+  ]));
 
 test("bytes and rates", () => {
-  all(f.bytes, [[0, "0 B"], [999, "999 B"], [999.6, "1 kB"], [1.2345e9, "1.23 GB"], [7e18, "7000 PB"], [NaN, "–"]]);
+  all(f.bytes, [
+    [0, "0 B"],
+    [999, "999 B"],
+    [999.6, "1 kB"],
+    [1.2345e9, "1.23 GB"],
+    [7e18, "7000 PB"],
+    [NaN, "–"],
+  ]);
   assert.equal(plain(f.rate(5e9, 1e8)), "50 GB/s");
   assert.equal(f.rate(0, 5), "–");
   assert.equal(f.rate(5, 0), "–");
 });
 
 test("percent never rounds something to nothing, nor nearly all to all", () =>
-  all(f.percent, [[0, "0 %"], [0.001, "<1 %"], [0.455, "46 %"], [0.999, ">99 %"], [1, "100 %"], [NaN, "–"]]));
+  all(f.percent, [
+    [0, "0 %"],
+    [0.001, "<1 %"],
+    [0.455, "46 %"],
+    [0.999, ">99 %"],
+    [1, "100 %"],
+    [NaN, "–"],
+  ]));
 
 test("counts, energy, power", () => {
-  all(f.count, [[0, "0"], [999, "999"], [1234567, "1 234 567"], [Infinity, "–"]]);
-  all(f.energy, [[0, "–"], [712000, "712 J"], [5e6, "5 kJ"]]);
-  all(f.power, [[415250, "415 W"], [undefined, "–"]]);
+  all(f.count, [
+    [0, "0"],
+    [999, "999"],
+    [1234567, "1 234 567"],
+    [Infinity, "–"],
+  ]);
+  all(f.energy, [
+    [0, "–"],
+    [712000, "712 J"],
+    [5e6, "5 kJ"],
+  ]);
+  all(f.power, [
+    [415250, "415 W"],
+    [undefined, "–"],
+  ]);
 });
 
 test("times of day", () => {

@@ -12,7 +12,13 @@ const total = ({ accounts }) => [...accounts.values()].reduce((a, b) => a + b, 0
 
 test("a difference holds what was spent between two reports", () => {
   const d = difference(sample(0, { upload: 5, "wait.fetch": 7 }), sample(1, { upload: 9, "wait.fetch": 7, fenced: 2 }));
-  assert.deepEqual([...d.accounts], [["upload", 4], ["fenced", 2]]);
+  assert.deepEqual(
+    [...d.accounts],
+    [
+      ["upload", 4],
+      ["fenced", 2],
+    ],
+  );
   assert.equal(d.wall, 6);
 });
 
@@ -45,14 +51,36 @@ test("a new session begins at zero", () => {
 });
 
 test("a report becomes a sample, accounts named twice are added", () => {
-  const s = sampleOf({ atUnixMs: 5, session: "x", wallNs: 9, openNs: 1, accounts: [{ name: "upload", ns: 3 }, { name: "upload", ns: 5 }] });
+  const s = sampleOf({
+    atUnixMs: 5,
+    session: "x",
+    wallNs: 9,
+    openNs: 1,
+    accounts: [
+      { name: "upload", ns: 3 },
+      { name: "upload", ns: 5 },
+    ],
+  });
   assert.deepEqual(s, { at: 5, session: "x", wall: 9, open: 1, accounts: new Map([["upload", 8]]) });
 });
 
 test("shares sum to one and stack in the order of the table", () => {
-  const parts = shares({ accounts: new Map([["fenced", 1], ["compute.msm_a", 2], ["upload", 1], ["from.the.future", 1]]) });
-  assert.deepEqual(parts.map((p) => p.account.name), ["compute.msm_a", "upload", "fenced", "from.the.future"]);
-  assert.equal(parts.reduce((a, p) => a + p.share, 0), 1);
+  const parts = shares({
+    accounts: new Map([
+      ["fenced", 1],
+      ["compute.msm_a", 2],
+      ["upload", 1],
+      ["from.the.future", 1],
+    ]),
+  });
+  assert.deepEqual(
+    parts.map((p) => p.account.name),
+    ["compute.msm_a", "upload", "fenced", "from.the.future"],
+  );
+  assert.equal(
+    parts.reduce((a, p) => a + p.share, 0),
+    1,
+  );
   assert.deepEqual(shares({ accounts: new Map() }), []);
 });
 
@@ -72,8 +100,25 @@ test("why names the largest cause and what to do", () => {
 });
 
 test("busy counts what is computed and what is being computed", () => {
-  assert.equal(busy({ accounts: new Map([["compute.msm_a", 1], ["running", 1], ["upload", 2]]) }), 0.5);
-  assert.equal(busy(sum([{ wall: 2, accounts: new Map([["running", 2]]) }, { wall: 2, accounts: new Map([["fenced", 2]]) }])), 0.5);
+  assert.equal(
+    busy({
+      accounts: new Map([
+        ["compute.msm_a", 1],
+        ["running", 1],
+        ["upload", 2],
+      ]),
+    }),
+    0.5,
+  );
+  assert.equal(
+    busy(
+      sum([
+        { wall: 2, accounts: new Map([["running", 2]]) },
+        { wall: 2, accounts: new Map([["fenced", 2]]) },
+      ]),
+    ),
+    0.5,
+  );
 });
 
 test("columns show each stretch, bridge short silence and leave long silence open", () => {
@@ -89,12 +134,19 @@ test("the page knows every account of the ledger's table", () => {
   const table = readFileSync(new URL("../../node/telemetry/ledger_table.h", import.meta.url), "utf8");
   const names = [...table.matchAll(/ROW\(\w+,\s*"([\w.]+)"/g)].map((match) => match[1]);
   assert.ok(names.length > 15);
-  assert.deepEqual(names.sort(), ACCOUNTS.map((a) => a.name).filter((name) => name !== "running").sort());
+  assert.deepEqual(
+    names.sort(),
+    ACCOUNTS.map((a) => a.name)
+      .filter((name) => name !== "running")
+      .sort(),
+  );
 });
 
 test("every account has a colour of its own in the style sheet", () => {
   const style = readFileSync(new URL("../../deploy/dashboard/page/app.css", import.meta.url), "utf8");
-  const fills = ACCOUNTS.map(({ name }) => style.match(new RegExp(`\\.acc-${name.replace(/[._]/g, "-")} \\{ fill: ([^;]+);`))?.[1]);
+  const fills = ACCOUNTS.map(
+    ({ name }) => style.match(new RegExp(`\\.acc-${name.replace(/[._]/g, "-")} \\{ fill: ([^;]+);`))?.[1],
+  );
   assert.ok(fills.every(Boolean), `${fills}`);
   assert.equal(new Set(fills).size, fills.length);
 });

@@ -15,8 +15,10 @@ const fleet = await play(nats.url, encoder(descriptorSet));
 const web = await serve(page, { server: nats.webUrl, prefix: "bellows" });
 try {
   for (const [name, options] of Object.entries({
-    "wide-light": { width: 1600, height: 1000 }, "phone-dark": { width: 375, height: 812, scheme: "dark", mobile: true },
-    "phone-light": { width: 375, height: 812, mobile: true }, "wide-dark": { width: 1600, height: 1000, scheme: "dark" },
+    "wide-light": { width: 1600, height: 1000 },
+    "phone-dark": { width: 375, height: 812, scheme: "dark", mobile: true },
+    "phone-light": { width: 375, height: 812, mobile: true },
+    "wide-dark": { width: 1600, height: 1000, scheme: "dark" },
   })) {
     const browser = await openBrowser(join(dir, name), options);
     await browser.page.goto(web.url);
@@ -25,7 +27,12 @@ try {
     await browser.page.evaluate(() => (location.hash = "#/jobs"));
     await browser.page.waitForSelector("td a");
     await sleep(1200);
-    const href = await browser.page.$$eval("tbody tr", (rows) => rows.find((row) => /done/.test(row.textContent)).querySelector("a").getAttribute("href"));
+    const href = await browser.page.$$eval("tbody tr", (rows) =>
+      rows
+        .find((row) => /done/.test(row.textContent))
+        .querySelector("a")
+        .getAttribute("href"),
+    );
     for (const view of ["#/fleet", "#/device/gpu-host-1/1", "#/jobs", href, "#/plots", "#/cost", "#/failures"]) {
       await browser.page.evaluate((hash) => (location.hash = hash), view);
       await sleep(1300);

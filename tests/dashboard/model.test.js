@@ -7,14 +7,62 @@ import { findJobs } from "../../deploy/dashboard/src/view_jobs.js";
 
 const NOW = 1_000_000_000;
 const where = { node: "n", gpu: 0 };
-const device = (at, more = {}) => ({ atUnixMs: at, session: "s", wallNs: at, openNs: 0, accounts: [{ name: "upload", ns: at }], readings: [], counters: [], memory: [], ...more });
-const event = (state, at, more = {}) => ({ tenant: "t", jobId: "j", generation: 1, state, stage: "", node: "", gpu: 0, partitionIndex: 0, reason: "", atUnixMs: at, ...more });
-const span = (at, more = {}) => ({ node: "n", gpu: 0, tenant: "t", jobId: "j", generation: 1, partitionIndex: 0, keyDigest: "ab", device: "d", spans: [], atUnixMs: at, totalNs: 10, outcome: "done", errorName: "", errorDetail: "", deviceNs: 8, energyMillijoule: 3, wireBytes: 4, rawBytes: 16, ...more });
+const device = (at, more = {}) => ({
+  atUnixMs: at,
+  session: "s",
+  wallNs: at,
+  openNs: 0,
+  accounts: [{ name: "upload", ns: at }],
+  readings: [],
+  counters: [],
+  memory: [],
+  ...more,
+});
+const event = (state, at, more = {}) => ({
+  tenant: "t",
+  jobId: "j",
+  generation: 1,
+  state,
+  stage: "",
+  node: "",
+  gpu: 0,
+  partitionIndex: 0,
+  reason: "",
+  atUnixMs: at,
+  ...more,
+});
+const span = (at, more = {}) => ({
+  node: "n",
+  gpu: 0,
+  tenant: "t",
+  jobId: "j",
+  generation: 1,
+  partitionIndex: 0,
+  keyDigest: "ab",
+  device: "d",
+  spans: [],
+  atUnixMs: at,
+  totalNs: 10,
+  outcome: "done",
+  errorName: "",
+  errorDetail: "",
+  deviceNs: 8,
+  energyMillijoule: 3,
+  wireBytes: 4,
+  rawBytes: 16,
+  ...more,
+});
 const begin = () => new Model(() => NOW);
 
 test("a job's state is its last event's, and an end stays", () => {
   const model = begin();
-  for (const [state, at] of [[1, 1], [2, 2], [4, 5], [3, 4]]) model.take("event", {}, event(state, at), true);
+  for (const [state, at] of [
+    [1, 1],
+    [2, 2],
+    [4, 5],
+    [3, 4],
+  ])
+    model.take("event", {}, event(state, at), true);
   const job = model.jobs.get("t.j");
   assert.equal(job.state, "done");
   model.take("event", {}, event(3, 9), true); // a worker that is late
@@ -25,7 +73,8 @@ test("a job's state is its last event's, and an end stays", () => {
 
 test("a job of several partitions is done when all are, not when the first is", () => {
   const model = begin();
-  const take = (state, at, more) => model.take("event", {}, event(state, at, { keyDigest: "ab", label: "l", priority: 1, partitionsCount: 2, ...more }), true);
+  const take = (state, at, more) =>
+    model.take("event", {}, event(state, at, { keyDigest: "ab", label: "l", priority: 1, partitionsCount: 2, ...more }), true);
   take(1, 1);
   take(3, 2, { node: "n", partitionIndex: 0 });
   take(4, 3, { node: "n", partitionIndex: 0, stage: "proved" });
@@ -43,7 +92,10 @@ test("a report read from the past does not replace a newer one", () => {
   model.take("device", where, device(NOW), true);
   model.take("device", where, device(NOW - 5000), false);
   assert.equal(model.lanes.get("n.0").device.atUnixMs, NOW);
-  assert.deepEqual(model.lanes.get("n.0").fine.items.map((s) => s.at), [NOW - 5000, NOW]);
+  assert.deepEqual(
+    model.lanes.get("n.0").fine.items.map((s) => s.at),
+    [NOW - 5000, NOW],
+  );
 });
 
 test("everything has a limit", () => {
@@ -98,7 +150,18 @@ test("the last minute is told apart from before", () => {
   const model = begin();
   for (let s = 0; s <= 120; s++) {
     const busyNs = Math.max(0, s - 60) * 1e9;
-    model.take("device", where, device(NOW + s * 1000, { wallNs: s * 1e9, accounts: [{ name: "wait.no_work", ns: s * 1e9 - busyNs }, { name: "compute.other", ns: busyNs }] }), false);
+    model.take(
+      "device",
+      where,
+      device(NOW + s * 1000, {
+        wallNs: s * 1e9,
+        accounts: [
+          { name: "wait.no_work", ns: s * 1e9 - busyNs },
+          { name: "compute.other", ns: busyNs },
+        ],
+      }),
+      false,
+    );
   }
   const spent = model.lanes.get("n.0").spent(60000);
   assert.equal(spent.wall, 60e9);
@@ -112,9 +175,15 @@ test("what a lane proves now is running, whatever the last event heard was", () 
   hand([{ tenant: "t", jobId: "j", partitionIndex: 1, stage: "fetch" }]);
   const job = model.jobs.get("t.j");
   assert.equal(model.stateOf(job), "placed");
-  hand([{ tenant: "t", jobId: "j", partitionIndex: 1, stage: "fetch" }, { tenant: "t", jobId: "j", partitionIndex: 0, stage: "proving" }]);
+  hand([
+    { tenant: "t", jobId: "j", partitionIndex: 1, stage: "fetch" },
+    { tenant: "t", jobId: "j", partitionIndex: 0, stage: "proving" },
+  ]);
   assert.equal(model.stateOf(job), "running");
-  assert.deepEqual(model.inHand(job).map(({ part }) => part.partitionIndex), [0, 1]);
+  assert.deepEqual(
+    model.inHand(job).map(({ part }) => part.partitionIndex),
+    [0, 1],
+  );
   model.take("event", {}, event(4, 2), true);
   assert.equal(model.stateOf(job), "done");
 });
@@ -141,29 +210,69 @@ test("failed tries are part of what a proof costs", () => {
 test("one failure is told once, with its cause", () => {
   const model = begin();
   model.take("span", where, span(5, { outcome: "failed", errorName: "E_UNSAT", errorDetail: "no" }), true);
-  model.take("error", where, { ...where, atUnixMs: 5, name: "E_UNSAT", detail: "no", alarm: false, tenant: "t", jobId: "j", partitionIndex: 0, step: "verify" }, true);
+  model.take(
+    "error",
+    where,
+    {
+      ...where,
+      atUnixMs: 5,
+      name: "E_UNSAT",
+      detail: "no",
+      alarm: false,
+      tenant: "t",
+      jobId: "j",
+      partitionIndex: 0,
+      step: "verify",
+    },
+    true,
+  );
   model.take("event", {}, event(5, 6, { reason: "no" }), true);
   model.take("event", {}, event(8, 9, { jobId: "poison", reason: "3 tries" }), true);
   model.take("span", where, span(7, { jobId: "fine" }), true);
   const rows = failures(model.errors.items, model.spans.items, model.jobs.values(), 100);
-  assert.deepEqual(rows.map((r) => [r.jobId, r.name, r.alarm]), [["poison", "", true], ["j", "E_UNSAT", false]]);
+  assert.deepEqual(
+    rows.map((r) => [r.jobId, r.name, r.alarm]),
+    [
+      ["poison", "", true],
+      ["j", "E_UNSAT", false],
+    ],
+  );
 });
 
 test("slots and quantiles per slot", () => {
   const at = (s) => s;
-  assert.deepEqual(perSlot([10, 11, 25], at, 10, 39, 10), [[10, 2], [20, 1], [30, 0]]);
-  assert.deepEqual(quantilePerSlot([10, 11, 12, 30], at, at, 0.5, 10), [[10, 11], [30, 30]]);
+  assert.deepEqual(perSlot([10, 11, 25], at, 10, 39, 10), [
+    [10, 2],
+    [20, 1],
+    [30, 0],
+  ]);
+  assert.deepEqual(quantilePerSlot([10, 11, 12, 30], at, at, 0.5, 10), [
+    [10, 11],
+    [30, 30],
+  ]);
 });
 
 test("a plot shows no more of the past than there is", () => {
-  const minutes = (ago) => { const { from, to } = timeSpan(NOW - ago * 60000, NOW, "slot"); return (to - from) / 60000; };
+  const minutes = (ago) => {
+    const { from, to } = timeSpan(NOW - ago * 60000, NOW, "slot");
+    return (to - from) / 60000;
+  };
   assert.deepEqual([0, 1.9, 2.1, 4.9, 6, 60].map(minutes), [2, 2, 5, 5, 15, 15]);
   const { from, to, step } = timeSpan(NOW, NOW + 1, "column");
   assert.ok(to > NOW && to % step === 0 && (to - from) % step === 0);
 });
 
 test("a waterfall keeps inside its frame, also where spans pass the total", () => {
-  const rows = waterfall({ totalNs: 10, spans: [{ step: "a", startNs: 0, ns: 5 }, { step: "b", startNs: 15, ns: 5 }] });
+  const rows = waterfall({
+    totalNs: 10,
+    spans: [
+      { step: "a", startNs: 0, ns: 5 },
+      { step: "b", startNs: 15, ns: 5 },
+    ],
+  });
   for (const row of rows) assert.ok(row.left + row.width <= 1);
-  assert.deepEqual(waterfall({ totalNs: 0, spans: [{ step: "a", startNs: 0, ns: 0 }] }).map((r) => r.width), [0]);
+  assert.deepEqual(
+    waterfall({ totalNs: 0, spans: [{ step: "a", startNs: 0, ns: 0 }] }).map((r) => r.width),
+    [0],
+  );
 });

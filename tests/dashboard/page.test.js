@@ -37,7 +37,8 @@ const show = async (hash) => {
 };
 const text = (selector = "main") => page.innerText(selector);
 const until = async (what, check, ms = 20000) => {
-  for (const end = Date.now() + ms; !(await check()); await sleep(100)) assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
+  for (const end = Date.now() + ms; !(await check()); await sleep(100))
+    assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
 };
 
 before(async () => {
@@ -72,7 +73,9 @@ test("a page that comes late shows every lane and its past, with a dashboard's r
 
 test("the bar of the last minute sums to the whole", async () => {
   await open();
-  const sums = await page.$$eval("svg.bar", (bars) => bars.map((bar) => [...bar.querySelectorAll("rect")].reduce((sum, rect) => sum + parseFloat(rect.getAttribute("width")), 0)));
+  const sums = await page.$$eval("svg.bar", (bars) =>
+    bars.map((bar) => [...bar.querySelectorAll("rect")].reduce((sum, rect) => sum + parseFloat(rect.getAttribute("width")), 0)),
+  );
   assert.equal(sums.length, 5);
   for (const sum of sums) assert.ok(Math.abs(sum - 100) < 0.5, `${sum} %`);
 });
@@ -86,7 +89,9 @@ test("a job is found, and its page has its steps with bytes and rates", async ()
   const fetch = await text(".waterfall tbody tr:nth-child(2)");
   assert.match(fetch, /fetch[\s\S]*810.MB[\s\S]*GB\/s[\s\S]*network/);
   assert.match(await text(), /Device time/);
-  const inside = await page.$$eval(".fill", (fills) => fills.every((fill) => fill.getBoundingClientRect().right <= fill.parentElement.getBoundingClientRect().right + 2));
+  const inside = await page.$$eval(".fill", (fills) =>
+    fills.every((fill) => fill.getBoundingClientRect().right <= fill.parentElement.getBoundingClientRect().right + 2),
+  );
   assert.ok(inside);
 });
 
@@ -101,7 +106,16 @@ test("cost and failures are told with their cause", async () => {
 test("text from messages is text, never a part of the page", async () => {
   await open("#/failures");
   const trap = '<img src=x onerror="window.trapped=1"><script>window.trapped=1</script>';
-  fleet.fleet.send("tel.gpu-host-1.0.error", "ErrorReport", { version: 1, node: "gpu-host-1", gpu: 0, session: "s1", atUnixMs: Date.now(), name: trap, detail: trap, alarm: true });
+  fleet.fleet.send("tel.gpu-host-1.0.error", "ErrorReport", {
+    version: 1,
+    node: "gpu-host-1",
+    gpu: 0,
+    session: "s1",
+    atUnixMs: Date.now(),
+    name: trap,
+    detail: trap,
+    alarm: true,
+  });
   await until("the report", async () => (await text()).includes("onerror"));
   assert.equal(await page.locator("main img, main script").count(), 0);
   assert.equal(await page.evaluate(() => window.trapped), undefined);
@@ -111,7 +125,8 @@ test("text from messages is text, never a part of the page", async () => {
 
 test("messages that are none are left out, the rest goes on", async () => {
   await open();
-  for (const bytes of [[255, 255, 255], [8], Array(2000).fill(7)]) fleet.connection.publish("bellows.tel.gpu-host-1.0.device", new Uint8Array(bytes));
+  for (const bytes of [[255, 255, 255], [8], Array(2000).fill(7)])
+    fleet.connection.publish("bellows.tel.gpu-host-1.0.device", new Uint8Array(bytes));
   fleet.connection.publish("bellows.tel.x", new Uint8Array([1]));
   fleet.connection.publish("bellows.tel.a.b.device", new Uint8Array([1]));
   await sleep(2500);
@@ -128,15 +143,35 @@ test("an address that leads nowhere shows the fleet", async () => {
 
 test("every view fits a phone and a wide screen, in light and dark", async () => {
   await open();
-  for (const [width, scheme] of [[375, "dark"], [375, "light"], [768, "light"], [1600, "dark"]]) {
+  for (const [width, scheme] of [
+    [375, "dark"],
+    [375, "light"],
+    [768, "light"],
+    [1600, "dark"],
+  ]) {
     await page.setViewportSize({ width, height: 812 });
     await page.emulateMedia({ colorScheme: scheme });
-    for (const view of ["#/fleet", "#/device/small-box-with-a-long-name/0", "#/jobs", "#/job/acme/order-00102", "#/plots", "#/cost", "#/failures"]) {
+    for (const view of [
+      "#/fleet",
+      "#/device/small-box-with-a-long-name/0",
+      "#/jobs",
+      "#/job/acme/order-00102",
+      "#/plots",
+      "#/cost",
+      "#/failures",
+    ]) {
       await show(view);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(over <= 0, `${view} at ${width}: ${over} pixels too wide`);
     }
-    const [ground, ink] = await page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color].map((c) => c.match(/\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)));
+    const [ground, ink] = await page.evaluate(() =>
+      [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color].map((c) =>
+        c
+          .match(/\d+/g)
+          .slice(0, 3)
+          .reduce((a, b) => a + Number(b), 0),
+      ),
+    );
     assert.ok(scheme === "dark" ? ground < 150 && ink > 600 : ground > 600 && ink < 150, `${scheme}: ${ground} ${ink}`);
   }
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -153,7 +188,8 @@ test("everything is reached with the keyboard", async () => {
   await page.keyboard.press("Enter");
   await until("the plots", async () => (await text("h1")) === "Plots");
   assert.equal(await focused(), "Plots"); // the heading
-  for (let i = 0; i < 3 && (await page.evaluate(() => document.activeElement.tagName)) !== "svg"; i++) await page.keyboard.press("Tab");
+  for (let i = 0; i < 3 && (await page.evaluate(() => document.activeElement.tagName)) !== "svg"; i++)
+    await page.keyboard.press("Tab");
   await page.keyboard.press("ArrowLeft");
   assert.match(await text("figure .readout"), /^\d\d:\d\d:\d\d: /);
 });
@@ -191,7 +227,10 @@ test("a fleet that is not there yet is waited for", async () => {
   await until("words for an empty fleet", async () => /No device has been heard of yet/.test(await text()));
   const connection = await connect({ servers: nats.url });
   await makeStreams(connection);
-  connection.publish("bellows.tel.new-host.0.lane", encode("LaneReport", { version: 1, node: "new-host", gpu: 0, session: "a", atUnixMs: Date.now(), state: 1, depthMax: 4 }));
+  connection.publish(
+    "bellows.tel.new-host.0.lane",
+    encode("LaneReport", { version: 1, node: "new-host", gpu: 0, session: "a", atUnixMs: Date.now(), state: 1, depthMax: 4 }),
+  );
   await until("its first lane", async () => /new-host[\s\S]*starting/.test(await text()));
   await connection.close();
 });

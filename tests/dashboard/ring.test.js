@@ -5,7 +5,11 @@ import { Ring } from "../../deploy/dashboard/src/ring.js";
 
 const times = (ring) => ring.items.map((item) => item.at);
 const ringOf = (capacity, list) => {
-  const ring = new Ring(capacity, (item) => item.at, (item) => item.name ?? "");
+  const ring = new Ring(
+    capacity,
+    (item) => item.at,
+    (item) => item.name ?? "",
+  );
   for (const at of list) ring.add(typeof at === "object" ? at : { at });
   return ring;
 };
@@ -27,7 +31,11 @@ test("what is older than all of a full ring is not taken", () => {
 });
 
 test("the same message twice is one, another of the same time is not", () => {
-  const ring = ringOf(9, [{ at: 1, name: "a" }, { at: 1, name: "b" }, { at: 2, name: "a" }]);
+  const ring = ringOf(9, [
+    { at: 1, name: "a" },
+    { at: 1, name: "b" },
+    { at: 2, name: "a" },
+  ]);
   assert.equal(ring.add({ at: 1, name: "a" }), false);
   assert.equal(ring.add({ at: 1, name: "c" }), true);
   assert.equal(ring.length, 4);
@@ -35,7 +43,10 @@ test("the same message twice is one, another of the same time is not", () => {
 
 test("since, before and forget cut at a time", () => {
   const ring = ringOf(9, [1, 2, 3, 4]);
-  assert.deepEqual(ring.since(3).map((i) => i.at), [3, 4]);
+  assert.deepEqual(
+    ring.since(3).map((i) => i.at),
+    [3, 4],
+  );
   assert.equal(ring.before(3).at, 3);
   assert.equal(ring.before(0), undefined);
   ring.forget(3);
@@ -48,6 +59,10 @@ test("any order of arrival gives the same ring", () => {
   const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
   for (let round = 0; round < 50; round++) {
     const list = Array.from({ length: 40 }, (_, i) => i).sort(() => random() - 0.5);
-    assert.deepEqual(times(ringOf(100, list)), Array.from({ length: 40 }, (_, i) => i), `seed ${seed}`);
+    assert.deepEqual(
+      times(ringOf(100, list)),
+      Array.from({ length: 40 }, (_, i) => i),
+      `seed ${seed}`,
+    );
   }
 });

@@ -17,10 +17,12 @@ export function natsProgram() {
 
 export function freePort() {
   return new Promise((resolve, reject) => {
-    const socket = createSocket().on("error", reject).listen(0, "127.0.0.1", () => {
-      const { port } = socket.address();
-      socket.close(() => resolve(port));
-    });
+    const socket = createSocket()
+      .on("error", reject)
+      .listen(0, "127.0.0.1", () => {
+        const { port } = socket.address();
+        socket.close(() => resolve(port));
+      });
   });
 }
 
@@ -34,10 +36,17 @@ export class NatsServer {
     this.port ??= await freePort();
     this.webPort ??= await freePort();
     mkdirSync(this.dir, { recursive: true });
-    writeFileSync(join(this.dir, "nats.conf"), [
-      `listen: "127.0.0.1:${this.port}"`, `max_payload: 8MB`, `log_file: "${this.dir}/nats.log"`,
-      `jetstream { store_dir: "${this.dir}/store" }`, `websocket { host: "127.0.0.1", port: ${this.webPort}, no_tls: true ${this.more} }`, "",
-    ].join("\n"));
+    writeFileSync(
+      join(this.dir, "nats.conf"),
+      [
+        `listen: "127.0.0.1:${this.port}"`,
+        `max_payload: 8MB`,
+        `log_file: "${this.dir}/nats.log"`,
+        `jetstream { store_dir: "${this.dir}/store" }`,
+        `websocket { host: "127.0.0.1", port: ${this.webPort}, no_tls: true ${this.more} }`,
+        "",
+      ].join("\n"),
+    );
     const child = spawn(natsProgram(), ["-c", join(this.dir, "nats.conf")], { stdio: "ignore" });
     this.child = child;
     child.on("exit", () => child === this.child && (this.child = null));
@@ -69,12 +78,23 @@ export class NatsServer {
 export function serve(folder, config) {
   const server = createServer((request, response) => {
     const name = request.url === "/" ? "index.html" : request.url.slice(1);
-    if (name === "config.json") return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(typeof config === "function" ? config() : config));
+    if (name === "config.json")
+      return response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify(typeof config === "function" ? config() : config));
     if (!/^[a-z]+\.(html|js|css|svg)$/.test(name)) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": TYPES[name.split(".")[1]] }).end(readFileSync(join(folder, name)));
   });
-  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve({
-    url: `http://127.0.0.1:${server.address().port}/`,
-    close: () => new Promise((done) => { server.closeAllConnections?.(); server.close(done); }),
-  })));
+  return new Promise((resolve) =>
+    server.listen(0, "127.0.0.1", () =>
+      resolve({
+        url: `http://127.0.0.1:${server.address().port}/`,
+        close: () =>
+          new Promise((done) => {
+            server.closeAllConnections?.();
+            server.close(done);
+          }),
+      }),
+    ),
+  );
 }

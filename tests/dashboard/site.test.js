@@ -17,7 +17,8 @@ const children = [];
 let web, browser, page, port, webPort;
 
 const until = async (what, check, ms = 30000) => {
-  for (const end = Date.now() + ms; !(await check()); await sleep(100)) assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
+  for (const end = Date.now() + ms; !(await check()); await sleep(100))
+    assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
 };
 
 function bellows(...words) {
@@ -31,14 +32,22 @@ function start(program, ...words) {
   return child;
 }
 
-const tls = (holder) => ({ caFile: join(dir, "certs/ca.pem"), certFile: join(dir, `certs/${holder}.pem`), keyFile: join(dir, `certs/${holder}.key`) });
+const tls = (holder) => ({
+  caFile: join(dir, "certs/ca.pem"),
+  certFile: join(dir, `certs/${holder}.pem`),
+  keyFile: join(dir, `certs/${holder}.key`),
+});
 
 before(async () => {
   bellows("certs", "ca", "certs");
   bellows("certs", "server", "certs", "localhost", "127.0.0.1");
   for (const holder of ["coordinator.c1", "worker.w0", "dashboard.wall"]) bellows("certs", "issue", "certs", holder);
   bellows("certs", "accounts", "certs");
-  web = await serve(join(BUILD, "deploy/dashboard"), () => ({ server: `wss://127.0.0.1:${webPort}`, prefix: "bellows", name: "wall" }));
+  web = await serve(join(BUILD, "deploy/dashboard"), () => ({
+    server: `wss://127.0.0.1:${webPort}`,
+    prefix: "bellows",
+    name: "wall",
+  }));
   [port, webPort] = [await freePort(), await freePort()];
   // The shipped files, but for addresses of this machine.
   cpSync(join(process.env.BELLOWS_ROOT, "deploy/nats"), dir, { recursive: true });
@@ -51,12 +60,35 @@ before(async () => {
     writeFileSync(join(dir, name), text);
   };
   change("server.conf", ["0.0.0.0:4222", `127.0.0.1:${port}`], ["/var/lib/bellows/nats", join(dir, "store")]);
-  change("websocket.conf", ["0.0.0.0:8443", `127.0.0.1:${webPort}`], ["https://dashboard.example.org", web.url.replace(/\/$/, "")]);
+  change(
+    "websocket.conf",
+    ["0.0.0.0:8443", `127.0.0.1:${webPort}`],
+    ["https://dashboard.example.org", web.url.replace(/\/$/, "")],
+  );
   start(natsProgram(), "-c", join(dir, "dashboard.conf"), "-l", join(dir, "nats.log"));
-  await until("the server", () => connect({ servers: `tls://127.0.0.1:${port}`, tls: tls("worker.w0"), inboxPrefix: "_INBOX.worker.w0" }).then((c) => c.close().then(() => true), () => false));
+  await until("the server", () =>
+    connect({ servers: `tls://127.0.0.1:${port}`, tls: tls("worker.w0"), inboxPrefix: "_INBOX.worker.w0" }).then(
+      (c) => c.close().then(() => true),
+      () => false,
+    ),
+  );
   const { caFile, certFile, keyFile } = tls("coordinator.c1");
-  start(join(BUILD, "bellows"), "coordinator", `--server=tls://127.0.0.1:${port}`, `--tls-ca=${caFile}`, `--tls-cert=${certFile}`, `--tls-key=${keyFile}`, "--metrics=off");
-  browser = await openBrowser(join(dir, "profile"), { certificate: { origin: `https://127.0.0.1:${webPort}`, certPath: tls("dashboard.wall").certFile, keyPath: tls("dashboard.wall").keyFile } });
+  start(
+    join(BUILD, "bellows"),
+    "coordinator",
+    `--server=tls://127.0.0.1:${port}`,
+    `--tls-ca=${caFile}`,
+    `--tls-cert=${certFile}`,
+    `--tls-key=${keyFile}`,
+    "--metrics=off",
+  );
+  browser = await openBrowser(join(dir, "profile"), {
+    certificate: {
+      origin: `https://127.0.0.1:${webPort}`,
+      certPath: tls("dashboard.wall").certFile,
+      keyPath: tls("dashboard.wall").keyFile,
+    },
+  });
   page = browser.page;
 });
 
@@ -64,7 +96,9 @@ after(async () => {
   await browser?.close();
   await web?.close();
   for (const child of children) {
-    const gone = new Promise((resolve) => (child.exitCode === null && child.signalCode === null ? child.once("exit", resolve) : resolve()));
+    const gone = new Promise((resolve) =>
+      child.exitCode === null && child.signalCode === null ? child.once("exit", resolve) : resolve(),
+    );
     child.kill("SIGKILL");
     await gone;
   }
@@ -73,18 +107,43 @@ after(async () => {
 
 test("a dashboard's certificate lets the page in, live and with its past", async () => {
   const worker = await connect({ servers: `tls://127.0.0.1:${port}`, tls: tls("worker.w0"), inboxPrefix: "_INBOX.worker.w0" });
-  const report = (at, state) => worker.publish("bellows.tel.w0.0.lane", encode("LaneReport", { version: 1, node: "w0", gpu: 0, session: "a", atUnixMs: at, state, depthMax: 4 }));
-  const span = (id) => worker.publish("bellows.tel.w0.0.span", encode("SpanReport", { version: 1, node: "w0", gpu: 0, session: "a", tenant: "acme", jobId: id, generation: 1, atUnixMs: Date.now(), totalNs: 5, outcome: "done", keyDigest: "ab", device: "cpu" }));
+  const report = (at, state) =>
+    worker.publish(
+      "bellows.tel.w0.0.lane",
+      encode("LaneReport", { version: 1, node: "w0", gpu: 0, session: "a", atUnixMs: at, state, depthMax: 4 }),
+    );
+  const span = (id) =>
+    worker.publish(
+      "bellows.tel.w0.0.span",
+      encode("SpanReport", {
+        version: 1,
+        node: "w0",
+        gpu: 0,
+        session: "a",
+        tenant: "acme",
+        jobId: id,
+        generation: 1,
+        atUnixMs: Date.now(),
+        totalNs: 5,
+        outcome: "done",
+        keyDigest: "ab",
+        device: "cpu",
+      }),
+    );
   // The coordinator makes the stream; until it has, nothing is kept.
-  await until("the past is kept and read", async () => {
-    report(Date.now(), 2);
-    span("before-the-page");
-    await page.goto("about:blank");
-    await page.goto(`${web.url}#/jobs`);
-    await page.waitForSelector('#status[data-status="connected"]', { timeout: 30000 });
-    await sleep(1200);
-    return (await page.innerText("main")).includes("before-the-page");
-  }, 60000);
+  await until(
+    "the past is kept and read",
+    async () => {
+      report(Date.now(), 2);
+      span("before-the-page");
+      await page.goto("about:blank");
+      await page.goto(`${web.url}#/jobs`);
+      await page.waitForSelector('#status[data-status="connected"]', { timeout: 30000 });
+      await sleep(1200);
+      return (await page.innerText("main")).includes("before-the-page");
+    },
+    60000,
+  );
   span("while-looking");
   await until("what comes live", async () => (await page.innerText("main")).includes("while-looking"));
   await page.evaluate(() => (location.hash = "#/fleet"));

@@ -9,49 +9,80 @@ const HEIGHT = 180;
 const PAD = { top: 8, right: 4, bottom: 20, left: 48 };
 
 // The class that colours an account, as in app.css.
-export const accountClass = (name) =>
-  "acc-" + (accountOf(name).group === "unknown" ? "unknown" : name.replace(/[._]/g, "-"));
+export const accountClass = (name) => "acc-" + (accountOf(name).group === "unknown" ? "unknown" : name.replace(/[._]/g, "-"));
 
 // The patterns that tell accounts apart without colour; one set for the whole page.
 export function patterns() {
   const stripes = (id, turn, width) =>
-    s("pattern", { id, patternUnits: "userSpaceOnUse", width: 6, height: 6, patternTransform: `rotate(${turn})` },
-      s("rect", { width: 6, height: 6, class: "ground" }), s("rect", { width, height: 6, class: "stripe" }));
+    s(
+      "pattern",
+      { id, patternUnits: "userSpaceOnUse", width: 6, height: 6, patternTransform: `rotate(${turn})` },
+      s("rect", { width: 6, height: 6, class: "ground" }),
+      s("rect", { width, height: 6, class: "stripe" }),
+    );
   const dots = (id) =>
-    s("pattern", { id, patternUnits: "userSpaceOnUse", width: 5, height: 5 },
-      s("rect", { width: 5, height: 5, class: "ground" }), s("circle", { cx: 2.5, cy: 2.5, r: 1.2, class: "stripe" }));
-  return s("svg", { class: "patterns", width: 0, height: 0, "aria-hidden": "true" }, s("defs", null,
-    stripes("p-running", 45, 2.5), stripes("p-decode", 45, 2.5), stripes("p-pinned", 0, 2), stripes("p-key", -45, 2.5),
-    stripes("p-finish", 90, 2), dots("p-lock"), stripes("p-fenced", 45, 3), dots("p-unknown")));
+    s(
+      "pattern",
+      { id, patternUnits: "userSpaceOnUse", width: 5, height: 5 },
+      s("rect", { width: 5, height: 5, class: "ground" }),
+      s("circle", { cx: 2.5, cy: 2.5, r: 1.2, class: "stripe" }),
+    );
+  return s(
+    "svg",
+    { class: "patterns", width: 0, height: 0, "aria-hidden": "true" },
+    s(
+      "defs",
+      null,
+      stripes("p-running", 45, 2.5),
+      stripes("p-decode", 45, 2.5),
+      stripes("p-pinned", 0, 2),
+      stripes("p-key", -45, 2.5),
+      stripes("p-finish", 90, 2),
+      dots("p-lock"),
+      stripes("p-fenced", 45, 3),
+      dots("p-unknown"),
+    ),
+  );
 }
 
 export function swatch(name) {
-  return s("svg", { class: "swatch", width: 14, height: 14, "aria-hidden": "true" },
-    s("rect", { width: "100%", height: "100%", rx: 2, class: accountClass(name) }));
+  return s(
+    "svg",
+    { class: "swatch", width: 14, height: 14, "aria-hidden": "true" },
+    s("rect", { width: "100%", height: "100%", rx: 2, class: accountClass(name) }),
+  );
 }
 
 // What the colours mean. `names` (an update's argument): only these.
 export function legend() {
   const list = h("ul", { class: "legend" });
-  const sync = keyed(list, (account) => ({ node: h("li", { title: account.meaning }, swatch(account.name), account.label) }), (a) => a.name);
+  const sync = keyed(
+    list,
+    (account) => ({ node: h("li", { title: account.meaning }, swatch(account.name), account.label) }),
+    (a) => a.name,
+  );
   return { node: list, update: (names) => sync(ACCOUNTS.filter((a) => names.has(a.name))) };
 }
 
 // One bar of a ledger.
 export function ledgerBar() {
   const svg = s("svg", { class: "bar", width: "100%", height: 22, role: "img" });
-  const sync = keyed(svg, ({ account }) => {
-    const title = s("title");
-    const rect = s("rect", { class: accountClass(account.name), height: "100%" }, title);
-    return {
-      node: rect,
-      update({ account: { label }, share, start }) {
-        setAttribute(rect, "x", `${(start * 100).toFixed(2)}%`);
-        setAttribute(rect, "width", `${(share * 100).toFixed(2)}%`);
-        setText(title, `${label}: ${percent(share)}`);
-      },
-    };
-  }, (part) => part.account.name);
+  const sync = keyed(
+    svg,
+    ({ account }) => {
+      const title = s("title");
+      const rect = s("rect", { class: accountClass(account.name), height: "100%" }, title);
+      return {
+        node: rect,
+        update({ account: { label }, share, start }) {
+          setAttribute(rect, "x", `${(start * 100).toFixed(2)}%`);
+          setAttribute(rect, "width", `${(share * 100).toFixed(2)}%`);
+          setText(title, `${label}: ${percent(share)}`);
+        },
+      };
+    },
+    (part) => part.account.name,
+  );
   return {
     node: svg,
     update(spent) {
@@ -66,11 +97,26 @@ export function ledgerBar() {
 
 // What both charts over time share: frame, axes, cursor. draw(area, plot) makes the content, at(share of the width) → text of the readout.
 function timeChart(label, { height = HEIGHT } = {}) {
-  const shapes = s("g"), axes = s("g", { class: "axes" });
+  const shapes = s("g"),
+    axes = s("g", { class: "axes" });
   const cursor = s("line", { class: "cursor", y1: PAD.top, visibility: "hidden" });
-  const svg = s("svg", { class: "chart", height, width: "100%", role: "img", tabindex: 0, "aria-label": label }, shapes, axes, cursor);
+  const svg = s(
+    "svg",
+    { class: "chart", height, width: "100%", role: "img", tabindex: 0, "aria-label": label },
+    shapes,
+    axes,
+    cursor,
+  );
   const readout = h("p", { class: "readout", "aria-live": "polite" });
-  const chart = { node: h("figure", null, h("figcaption", null, label), svg, readout), svg, shapes, axes, height, share: null, say: () => "" };
+  const chart = {
+    node: h("figure", null, h("figcaption", null, label), svg, readout),
+    svg,
+    shapes,
+    axes,
+    height,
+    share: null,
+    say: () => "",
+  };
   const point = (share) => {
     chart.share = share === null ? null : Math.min(1, Math.max(0, share));
     chart.showCursor();
@@ -140,7 +186,7 @@ export function ledgerChart(label) {
       const names = new Set(columns.flatMap((c) => (c.accounts ? [...c.accounts.keys()] : [])));
       const order = [...names].map(accountOf).sort((a, b) => a.order - b.order);
       const outlines = stack(columns, order, chart);
-      for (const [name, path] of paths) if (!names.has(name)) path.remove(), paths.delete(name);
+      for (const [name, path] of paths) if (!names.has(name)) (path.remove(), paths.delete(name));
       for (const { name } of order) {
         if (!paths.has(name)) paths.set(name, s("path", { class: accountClass(name) }));
         setAttribute(paths.get(name), "d", outlines.get(name));
@@ -162,7 +208,11 @@ function stack(columns, order, { width, tall }) {
       const share = accounts.get(name) ?? 0;
       if (share <= 0) continue;
       const y = PAD.top + tall * (1 - below - share);
-      parts.get(name).push(`M${(PAD.left + i * step).toFixed(1)} ${y.toFixed(1)}h${step.toFixed(2)}v${(tall * share).toFixed(1)}h-${step.toFixed(2)}z`);
+      parts
+        .get(name)
+        .push(
+          `M${(PAD.left + i * step).toFixed(1)} ${y.toFixed(1)}h${step.toFixed(2)}v${(tall * share).toFixed(1)}h-${step.toFixed(2)}z`,
+        );
       below += share;
     }
   });
@@ -174,10 +224,22 @@ function stack(columns, order, { width, tall }) {
 export function lineChart(label, { format, bars = false }) {
   const chart = timeChart(label, { height: 150 });
   const key = h("ul", { class: "legend" });
-  const syncKey = keyed(key, ({ name, index }) => ({
-    node: h("li", null, s("svg", { class: "swatch", width: 18, height: 12, "aria-hidden": "true" },
-      s("line", { x1: 0, x2: 18, y1: 6, y2: 6, class: `line line-${index}` })), name),
-  }), (one) => one.name);
+  const syncKey = keyed(
+    key,
+    ({ name, index }) => ({
+      node: h(
+        "li",
+        null,
+        s(
+          "svg",
+          { class: "swatch", width: 18, height: 12, "aria-hidden": "true" },
+          s("line", { x1: 0, x2: 18, y1: 6, y2: 6, class: `line line-${index}` }),
+        ),
+        name,
+      ),
+    }),
+    (one) => one.name,
+  );
   chart.node.insertBefore(key, chart.svg);
   let shown = { series: [], from: 0, to: 1, gap: 0 };
   chart.say = (share) => {
@@ -200,8 +262,11 @@ export function lineChart(label, { format, bars = false }) {
       const x = (ms) => PAD.left + (chart.width * (ms - now.from)) / (now.to - now.from);
       const y = (value) => PAD.top + chart.tall * (1 - value / marks[marks.length - 1]);
       const draw = bars ? columnPath : linePath;
-      chart.shapes.replaceChildren(...now.series.map(({ points }, i) =>
-        s("path", { class: `${bars ? "column" : "line"} line-${i}`, d: draw(points, x, y, now.gap) })));
+      chart.shapes.replaceChildren(
+        ...now.series.map(({ points }, i) =>
+          s("path", { class: `${bars ? "column" : "line"} line-${i}`, d: draw(points, x, y, now.gap) }),
+        ),
+      );
       drawAxes(chart, { ...now, marks, format });
       syncKey(now.series.length > 1 ? now.series.map((one, index) => ({ ...one, index })) : []);
       chart.showCursor();
@@ -211,17 +276,22 @@ export function lineChart(label, { format, bars = false }) {
 
 function linePath(points, x, y, gap) {
   let previous = -Infinity;
-  return points.map(([ms, value]) => {
-    const verb = ms - previous > gap ? "M" : "L";
-    previous = ms;
-    // A point of its own is drawn as a dot: a line of no length with round ends.
-    return `${verb}${x(ms).toFixed(1)} ${y(value).toFixed(1)}${verb === "M" ? "h0" : ""}`;
-  }).join("");
+  return points
+    .map(([ms, value]) => {
+      const verb = ms - previous > gap ? "M" : "L";
+      previous = ms;
+      // A point of its own is drawn as a dot: a line of no length with round ends.
+      return `${verb}${x(ms).toFixed(1)} ${y(value).toFixed(1)}${verb === "M" ? "h0" : ""}`;
+    })
+    .join("");
 }
 
 function columnPath(points, x, y, width) {
-  return points.filter(([, value]) => value > 0).map(([ms, value]) => {
-    const [left, right] = [x(ms) + 0.5, x(ms + width) - 0.5];
-    return `M${left.toFixed(1)} ${y(value).toFixed(1)}H${right.toFixed(1)}V${y(0).toFixed(1)}H${left.toFixed(1)}z`;
-  }).join("");
+  return points
+    .filter(([, value]) => value > 0)
+    .map(([ms, value]) => {
+      const [left, right] = [x(ms) + 0.5, x(ms + width) - 0.5];
+      return `M${left.toFixed(1)} ${y(value).toFixed(1)}H${right.toFixed(1)}V${y(0).toFixed(1)}H${left.toFixed(1)}z`;
+    })
+    .join("");
 }

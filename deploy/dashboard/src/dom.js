@@ -62,16 +62,34 @@ export function table(caption, columns, keyOf, empty, narrow = "rows") {
   // Roles are said aloud, as the narrow layout of app.css would hide them.
   const body = h("tbody", { role: "rowgroup" });
   const note = h("p", { class: "empty" }, empty);
-  const head = h("tr", { role: "row" }, columns.map((c) => h("th", { scope: "col", role: "columnheader", class: c.class }, c.title)));
-  const frame = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", { class: narrow, role: "table" }, h("caption", { class: "hidden" }, caption), h("thead", { role: "rowgroup" }, head), body));
-  const sync = keyed(body, (item) => {
-    const cells = columns.map((c) => h("td", { role: "cell", class: c.class, "data-title": c.title }, c.make?.(item)));
-    return {
-      node: h("tr", { role: "row" }, cells),
-      update: (now) => columns.forEach((c, i) => (c.update ? c.update(cells[i], now) : c.text && setText(cells[i], c.text(now)))),
-    };
-  }, keyOf);
+  const head = h(
+    "tr",
+    { role: "row" },
+    columns.map((c) => h("th", { scope: "col", role: "columnheader", class: c.class }, c.title)),
+  );
+  const frame = h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h(
+      "table",
+      { class: narrow, role: "table" },
+      h("caption", { class: "hidden" }, caption),
+      h("thead", { role: "rowgroup" }, head),
+      body,
+    ),
+  );
+  const sync = keyed(
+    body,
+    (item) => {
+      const cells = columns.map((c) => h("td", { role: "cell", class: c.class, "data-title": c.title }, c.make?.(item)));
+      return {
+        node: h("tr", { role: "row" }, cells),
+        update: (now) =>
+          columns.forEach((c, i) => (c.update ? c.update(cells[i], now) : c.text && setText(cells[i], c.text(now)))),
+      };
+    },
+    keyOf,
+  );
   return {
     node: h("div", null, frame, note),
     update(items) {

@@ -5,7 +5,11 @@ import { quantile } from "./format.js";
 export const isDone = (span) => span.outcome === "done" || (span.outcome === "" && !span.errorName);
 
 // How much of the past a plot shows, and in which steps: a young fleet fills its plots, too. {from, to, step} in ms.
-const SPANS = [[2, 2000, 5000], [5, 4000, 10000], [15, 10000, 15000]].map(([minutes, column, slot]) => ({ ms: minutes * 60000, column, slot }));
+const SPANS = [
+  [2, 2000, 5000],
+  [5, 4000, 10000],
+  [15, 10000, 15000],
+].map(([minutes, column, slot]) => ({ ms: minutes * 60000, column, slot }));
 export function timeSpan(firstMs, now, what) {
   const span = SPANS.find(({ ms }) => firstMs >= now - ms) ?? SPANS[SPANS.length - 1];
   const step = span[what];
@@ -32,7 +36,15 @@ export function quantilePerSlot(items, timeOf, valueOf, part, width) {
     if (!slots.has(slot)) slots.set(slot, []);
     slots.get(slot).push(valueOf(item));
   }
-  return [...slots].sort((a, b) => a[0] - b[0]).map(([ms, values]) => [ms, quantile(values.sort((a, b) => a - b), part)]);
+  return [...slots]
+    .sort((a, b) => a[0] - b[0])
+    .map(([ms, values]) => [
+      ms,
+      quantile(
+        values.sort((a, b) => a - b),
+        part,
+      ),
+    ]);
 }
 
 // What a proof costs under each key and kind of device: all tries are paid for, done ones are what one gets.
@@ -41,7 +53,19 @@ export function costs(spans) {
   for (const span of spans) {
     const name = `${span.keyDigest} ${span.device}`;
     if (!rows.has(name)) {
-      rows.set(name, { name, keyDigest: span.keyDigest, device: span.device, proofs: 0, lost: 0, deviceNs: 0, lostNs: 0, millijoule: 0, wireBytes: 0, rawBytes: 0, totals: [] });
+      rows.set(name, {
+        name,
+        keyDigest: span.keyDigest,
+        device: span.device,
+        proofs: 0,
+        lost: 0,
+        deviceNs: 0,
+        lostNs: 0,
+        millijoule: 0,
+        wireBytes: 0,
+        rawBytes: 0,
+        totals: [],
+      });
     }
     const row = rows.get(name);
     row.deviceNs += span.deviceNs;
@@ -80,17 +104,46 @@ export function failures(errors, spans, jobs, limit) {
     if (row.jobId) explained.add(job);
   };
   for (const e of errors) {
-    add({ at: e.atUnixMs, what: e.step ? `error in ${e.step}` : "error", name: e.name, detail: e.detail, tenant: e.tenant, jobId: e.jobId, part: e.partitionIndex, place: `${e.node}.${e.gpu}`, alarm: e.alarm });
+    add({
+      at: e.atUnixMs,
+      what: e.step ? `error in ${e.step}` : "error",
+      name: e.name,
+      detail: e.detail,
+      tenant: e.tenant,
+      jobId: e.jobId,
+      part: e.partitionIndex,
+      place: `${e.node}.${e.gpu}`,
+      alarm: e.alarm,
+    });
   }
   for (const s of spans) {
     if (isDone(s) || s.outcome === "handed_back" || s.outcome === "stale") continue;
-    add({ at: s.atUnixMs, what: s.outcome.replace("_", " "), name: s.errorName, detail: s.errorDetail, tenant: s.tenant, jobId: s.jobId, part: s.partitionIndex, place: `${s.node}.${s.gpu}`, alarm: false });
+    add({
+      at: s.atUnixMs,
+      what: s.outcome.replace("_", " "),
+      name: s.errorName,
+      detail: s.errorDetail,
+      tenant: s.tenant,
+      jobId: s.jobId,
+      part: s.partitionIndex,
+      place: `${s.node}.${s.gpu}`,
+      alarm: false,
+    });
   }
   for (const job of jobs) {
     const event = job.lastEvent;
     if (!event || !["failed", "expired", "cancelled", "dead"].includes(job.state)) continue;
     if (job.state === "failed" && explained.has(job.name)) continue;
-    add({ at: event.atUnixMs, what: `job ${job.state}`, name: event.errorName ?? "", detail: event.reason, tenant: job.tenant, jobId: job.id, place: "", alarm: job.state === "dead" });
+    add({
+      at: event.atUnixMs,
+      what: `job ${job.state}`,
+      name: event.errorName ?? "",
+      detail: event.reason,
+      tenant: job.tenant,
+      jobId: job.id,
+      place: "",
+      alarm: job.state === "dead",
+    });
   }
   return [...out.values()].sort((a, b) => b.at - a.at).slice(0, limit);
 }

@@ -42,7 +42,12 @@ export function duration(ns) {
   if (ns === 0) return `0${THIN}s`;
   if (ns < 59.95e9) return scaled(ns, ["ns", "µs", "ms", "s"], 1000);
   const seconds = Math.round(ns / 1e9);
-  const [d, h, m, s] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
+  const [d, h, m, s] = [
+    Math.floor(seconds / 86400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+    seconds % 60,
+  ];
   const two = (n) => String(n).padStart(2, "0");
   if (d) return `${d}${THIN}d ${two(h)}${THIN}h`;
   if (h) return `${h}${THIN}h ${two(m)}${THIN}min`;

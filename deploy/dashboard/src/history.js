@@ -29,7 +29,11 @@ export async function readHistory({ get, take, prefix, names, stop = () => false
   const subjects = [`${prefix}.tel.fleet`];
   for (const name of lanes) for (const kind of ["device", "lane", "keys"]) subjects.push(`${prefix}.tel.${name}.${kind}`);
   await each(subjects, async (subject) => deliver(take, await last(subject)), stop);
-  const kinds = [["event", `${prefix}.evt.>`], ["span", `${prefix}.tel.*.*.span`], ["error", `${prefix}.tel.*.*.error`]];
+  const kinds = [
+    ["event", `${prefix}.evt.>`],
+    ["span", `${prefix}.tel.*.*.span`],
+    ["error", `${prefix}.tel.*.*.error`],
+  ];
   for (const [kind, filter] of kinds) await readBack(tel, take, filter, bounds, MESSAGES_MAX[kind], stop);
   const sampled = [...lanes].slice(0, SAMPLED_LANES_MAX).map((name) => `${prefix}.tel.${name}.device`);
   await readSamples(tel, take, [`${prefix}.tel.fleet`, ...sampled], bounds, stop);
@@ -64,10 +68,14 @@ async function readDirectory(get, take, names, stop) {
 async function silentLanes(tel, prefix, { from, to }) {
   const found = new Set();
   const places = Array.from({ length: PARALLEL }, (_, i) => from + Math.floor(((to - from) * i) / PARALLEL));
-  await each(places, async (seq) => {
-    const message = await tel({ seq, next_by_subj: `${prefix}.tel.*.*.device` });
-    if (message) found.add(message.subject.split(".").slice(-3, -1).join("."));
-  }, () => false);
+  await each(
+    places,
+    async (seq) => {
+      const message = await tel({ seq, next_by_subj: `${prefix}.tel.*.*.device` });
+      if (message) found.add(message.subject.split(".").slice(-3, -1).join("."));
+    },
+    () => false,
+  );
   return found;
 }
 
@@ -78,15 +86,19 @@ async function readBack(tel, take, filter, { from, to }, max, stop) {
   for (let width = RANGE_LEAST, end = to; end >= from && read < max && !stop(); width *= 2) {
     const ranges = [];
     for (; ranges.length < PARALLEL && end >= from; end -= width) ranges.push({ start: Math.max(from, end - width + 1), end });
-    await each(ranges, async (range) => {
-      for (let seq = range.start; seq <= range.end && read < 2 * max && !stop();) {
-        const message = await tel({ seq, next_by_subj: filter });
-        if (!message || message.sequence > range.end) break;
-        take(message);
-        read++;
-        seq = message.sequence + 1;
-      }
-    }, stop);
+    await each(
+      ranges,
+      async (range) => {
+        for (let seq = range.start; seq <= range.end && read < 2 * max && !stop();) {
+          const message = await tel({ seq, next_by_subj: filter });
+          if (!message || message.sequence > range.end) break;
+          take(message);
+          read++;
+          seq = message.sequence + 1;
+        }
+      },
+      stop,
+    );
   }
 }
 

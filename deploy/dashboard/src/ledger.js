@@ -101,7 +101,9 @@ export function shares({ accounts }) {
 // The part of the time that the device computed, 0 to 1.
 export function busy(spent) {
   return shares(spent).reduce(
-    (part, { account, share }) => part + (account.group === "compute" || account.name === RUNNING ? share : 0), 0);
+    (part, { account, share }) => part + (account.group === "compute" || account.name === RUNNING ? share : 0),
+    0,
+  );
 }
 
 // Why a device does not compute all the time, in a sentence: the largest account of the others. `waiting` is the number of partitions
@@ -126,7 +128,8 @@ export function why(spent, waiting = 0) {
 // accounts = null where nothing was heard. Columns between two samples that are not far apart all show the mean of that time.
 export function columns(samples, from, to, step) {
   const out = [];
-  let at = 0, previous;
+  let at = 0,
+    previous;
   for (let start = from; start < to; start += step) {
     let last;
     while (at < samples.length && samples[at].at < start + step) {

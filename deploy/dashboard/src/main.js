@@ -29,7 +29,9 @@ const VIEWS = {
 
 const model = new Model();
 const main = document.getElementById("main");
-let view = null, link = null, lostMs = 0;
+let view = null,
+  link = null,
+  lostMs = 0;
 
 // --- Views ---
 
@@ -65,16 +67,27 @@ function update() {
 
 // --- Connection ---
 
-const status = document.getElementById("status"), banner = document.getElementById("banner");
+const status = document.getElementById("status"),
+  banner = document.getElementById("banner");
 
 function onStatus(word, detail) {
   if (word === "connected" || word === "reading") lostMs = 0;
   else if (!lostMs) lostMs = Date.now();
-  const words = { connected: "live", reading: "reading the last minutes", connecting: "connecting", lost: "not connected", refused: "refused" };
+  const words = {
+    connected: "live",
+    reading: "reading the last minutes",
+    connecting: "connecting",
+    lost: "not connected",
+    refused: "refused",
+  };
   setText(status, words[word]);
   setAttribute(status, "data-status", word);
   banner.hidden = word === "connected" || word === "reading" || (word === "connecting" && !banner.textContent);
-  if (word === "lost") setText(banner, `Not connected since ${clock(lostMs)}. What you see is from before. Trying again${detail ? ` (${detail})` : ""}.`);
+  if (word === "lost")
+    setText(
+      banner,
+      `Not connected since ${clock(lostMs)}. What you see is from before. Trying again${detail ? ` (${detail})` : ""}.`,
+    );
   if (word === "refused") {
     setText(banner, `The server does not let this page in: ${detail}.`);
     askWho();
@@ -123,5 +136,8 @@ setInterval(update, UPDATE_MS);
 setInterval(() => model.forgetOld(), FORGET_MS);
 start().catch((error) => {
   banner.hidden = false;
-  setText(banner, `The page does not know its server: ${error.message}. A file config.json beside it says {"server": "wss://HOST:PORT"}.`);
+  setText(
+    banner,
+    `The page does not know its server: ${error.message}. A file config.json beside it says {"server": "wss://HOST:PORT"}.`,
+  );
 });

@@ -12,7 +12,16 @@ import { Ring } from "./ring.js";
 
 export const MINUTE_MS = 60000;
 export const SPAN_MS = 15 * MINUTE_MS; // what the fleet's stream keeps
-export const LIMITS = { lanes: 512, jobs: 2000, eventsOfJob: 64, reportsOfJob: 128, spans: 5000, errors: 500, fine: 90, coarse: 181 };
+export const LIMITS = {
+  lanes: 512,
+  jobs: 2000,
+  eventsOfJob: 64,
+  reportsOfJob: 128,
+  spans: 5000,
+  errors: 500,
+  fine: 90,
+  coarse: 181,
+};
 const COARSE_MS = 5000;
 const SILENT_MS = 5000;
 
@@ -48,7 +57,8 @@ class Lane {
     const sample = { ...sampleOf(report), readings: report.readings };
     this.fine.add(sample);
     const slot = (s) => Math.floor(s.at / COARSE_MS);
-    if (this.coarse.before(sample.at) === undefined || slot(this.coarse.before(sample.at)) !== slot(sample)) this.coarse.add(sample);
+    if (this.coarse.before(sample.at) === undefined || slot(this.coarse.before(sample.at)) !== slot(sample))
+      this.coarse.add(sample);
     if (!this.device || report.atUnixMs >= this.device.atUnixMs) this.device = report;
   }
 
@@ -88,8 +98,16 @@ export class Model {
     this.lanes = new Map();
     this.jobs = new Map();
     this.spans = new Ring(LIMITS.spans, (s) => s.atUnixMs, spanName);
-    this.errors = new Ring(LIMITS.errors, (e) => e.atUnixMs, (e) => `${e.node}.${e.gpu}.${e.name}.${e.detail}`);
-    this.backlog = new Ring(LIMITS.fine + 1000, (f) => f.atUnixMs, (f) => f.leader);
+    this.errors = new Ring(
+      LIMITS.errors,
+      (e) => e.atUnixMs,
+      (e) => `${e.node}.${e.gpu}.${e.name}.${e.detail}`,
+    );
+    this.backlog = new Ring(
+      LIMITS.fine + 1000,
+      (f) => f.atUnixMs,
+      (f) => f.leader,
+    );
     this.fleet = null;
     this.version = 0; // rises with every change
     this.bad = 0; // messages that could not be read
@@ -104,13 +122,27 @@ export class Model {
   take(kind, where, m, live) {
     if (live && m.atUnixMs) this.#watchClock(m.atUnixMs);
     switch (kind) {
-      case "device": this.#laneOf(where)?.take(m); break;
-      case "lane": case "keys": this.#keep(where, kind, m); break;
-      case "span": this.#span(m); break;
-      case "error": this.errors.add(m); break;
-      case "fleet": this.#fleet(m); break;
-      case "event": this.#event(m); break;
-      default: return;
+      case "device":
+        this.#laneOf(where)?.take(m);
+        break;
+      case "lane":
+      case "keys":
+        this.#keep(where, kind, m);
+        break;
+      case "span":
+        this.#span(m);
+        break;
+      case "error":
+        this.errors.add(m);
+        break;
+      case "fleet":
+        this.#fleet(m);
+        break;
+      case "event":
+        this.#event(m);
+        break;
+      default:
+        return;
     }
     if (live && where.node && this.lanes.has(`${where.node}.${where.gpu}`)) this.#laneOf(where).heardMs = this.localNow();
     this.version++;
@@ -182,7 +214,11 @@ export class Model {
 
   // The whole fleet's ledger over the last `ms`, of the lanes that are heard.
   spent(ms = MINUTE_MS) {
-    return sum(this.sortedLanes().filter((lane) => this.silentMs(lane) === null).map((lane) => lane.spent(ms)));
+    return sum(
+      this.sortedLanes()
+        .filter((lane) => this.silentMs(lane) === null)
+        .map((lane) => lane.spent(ms)),
+    );
   }
 
   busy(ms = MINUTE_MS) {
@@ -234,8 +270,11 @@ class Job {
   constructor(tenant, id) {
     this.tenant = tenant;
     this.id = id;
-    this.events = new Ring(LIMITS.eventsOfJob, (e) => e.atUnixMs,
-      (e) => `${e.generation}.${e.state}.${e.stage}.${e.partitionIndex}.${e.node}.${e.gpu}`);
+    this.events = new Ring(
+      LIMITS.eventsOfJob,
+      (e) => e.atUnixMs,
+      (e) => `${e.generation}.${e.state}.${e.stage}.${e.partitionIndex}.${e.node}.${e.gpu}`,
+    );
     this.reports = new Ring(LIMITS.reportsOfJob, (s) => s.atUnixMs, spanName);
   }
 

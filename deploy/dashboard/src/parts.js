@@ -8,7 +8,8 @@ export const link = {
 
 // A figure with a name, and a remark below it: {node, update(value, remark, tone)}; tone "bad" or "warn" colours it.
 export function tile(name) {
-  const value = h("dd"), remark = h("dd", { class: "remark" });
+  const value = h("dd"),
+    remark = h("dd", { class: "remark" });
   const node = h("div", { class: "tile" }, h("dt", null, name), value, remark);
   return {
     node,
@@ -22,11 +23,33 @@ export function tile(name) {
 
 export function tiles(names) {
   const made = Object.fromEntries(Object.entries(names).map(([name, title]) => [name, tile(title)]));
-  return { node: h("dl", { class: "tiles" }, Object.values(made).map((t) => t.node)), ...made };
+  return {
+    node: h(
+      "dl",
+      { class: "tiles" },
+      Object.values(made).map((t) => t.node),
+    ),
+    ...made,
+  };
 }
 
 // A state as a word with a sign before it, so that colour is not needed to read it.
-const SIGNS = { done: "✓", ready: "✓", running: "▶", placed: "◷", queued: "◷", starting: "◷", failed: "✕", dead: "✕", fenced: "✕", cancelled: "–", expired: "–", draining: "–", stopped: "–", silent: "?" };
+const SIGNS = {
+  done: "✓",
+  ready: "✓",
+  running: "▶",
+  placed: "◷",
+  queued: "◷",
+  starting: "◷",
+  failed: "✕",
+  dead: "✕",
+  fenced: "✕",
+  cancelled: "–",
+  expired: "–",
+  draining: "–",
+  stopped: "–",
+  silent: "?",
+};
 export function badge(node, state) {
   setText(node, `${SIGNS[state] ?? "·"} ${state}`);
   setAttribute(node, "class", `badge state-${state}`);

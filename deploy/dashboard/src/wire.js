@@ -20,7 +20,8 @@ const MESSAGES = {
 export function decoder(descriptorSet) {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
   const schemas = Object.fromEntries(
-    Object.entries(MESSAGES).map(([kind, name]) => [kind, registry.getMessage(`bellows.v1.${name}`)]));
+    Object.entries(MESSAGES).map(([kind, name]) => [kind, registry.getMessage(`bellows.v1.${name}`)]),
+  );
   return (kind, bytes) => {
     if (bytes.length > MESSAGE_BYTES_MAX) throw new Error(`${bytes.length} bytes are too many for a message`);
     return plain(fromBinary(schemas[kind], bytes, { readUnknownFields: false }));
