@@ -19,6 +19,7 @@ static const uint64_t TICK_NS = UINT64_C(100000000);
 static const uint64_t STAND_BY_NS = UINT64_C(100000000);
 static const uint64_t SILENCE_NS = UINT64_C(3500000000);
 static const uint64_t MISSED_MS = 15 * 60 * 1000;
+static const uint64_t HOPE_NS = UINT64_C(1500000000);
 static const uint64_t ENSURE_NS = UINT64_C(5000000000);
 enum {
     EVENTS_PER_ROUND = 4096
@@ -173,6 +174,11 @@ static void on_control(struct coordinator *c, const struct message *m) {
     service_note(c->service, 0, clock_ns() - start_ns, code == OK ? NULL : reply.error_name);
 }
 
+/* As long as not every living lane can have been heard. */
+static bool is_hopeful(const struct coordinator *c) {
+    return clock_ns() - c->led_since_ns < HOPE_NS;
+}
+
 static void take_arrived(struct coordinator *c) {
     intake_take(c, c->arrived, c->arrived_count);
     for (size_t i = 0; i < c->arrived_count; i++) {
@@ -198,7 +204,7 @@ static void apply(struct coordinator *c, struct event *e) {
         break;
     case EVENT_LANE:
         if (e->entry.operation == KV_PUT &&
-            lanes_read_info(&idx, &c->lanes, e->entry.value, clock_ns()) == OK) {
+            lanes_read_info(&idx, &c->lanes, e->entry.value, clock_ns(), is_hopeful(c)) == OK) {
             c->placing_due = true;
         }
         break;
@@ -273,7 +279,9 @@ static struct fleet_options fleet_options_of(const struct coordinator *c) {
 
 static enum err start_leading(struct coordinator *c) {
     struct fleet_options fleet = fleet_options_of(c);
-    TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    if (!c->ensured) { /* who stood by has just done it, and a take-over is urgent */
+        TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    }
     TRY(lanes_init(&c->lanes, &c->estimates));
     TRY(backlog_init(&c->backlog, &c->config.limits, c->config.job_age_max_ns, &c->lanes));
     TRY(mem_new(&c->lane_states, LANES_MAX, sizeof *c->lane_states));
@@ -291,6 +299,7 @@ static enum err start_leading(struct coordinator *c) {
 
 static void stop_leading(struct coordinator *c) {
     atomic_store(&c->ready, false);
+    c->ensured = false; /* a server may have come back with less */
     tell_standing_by(c);
     feed_stop(c);
     janitor_close(&c->janitor);
@@ -335,7 +344,7 @@ static void lead(struct coordinator *c, uint64_t term) {
 static void ensure_now_and_then(struct coordinator *c) {
     if (clock_ns() - c->ensured_ns > ENSURE_NS) {
         struct fleet_options fleet = fleet_options_of(c);
-        IGNORE(fleet_ensure(c->links.control, &c->space, &fleet));
+        c->ensured = fleet_ensure(c->links.control, &c->space, &fleet) == OK;
         c->ensured_ns = clock_ns();
     }
 }
@@ -389,6 +398,8 @@ enum err coordinator_open(struct coordinator **out, const struct coordinator_con
     /* The bucket of the lease must be there before anybody can lead. */
     struct fleet_options fleet = fleet_options_of(c);
     TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    c->ensured = true;
+    c->ensured_ns = clock_ns();
     TRY(lead_open(&c->lead, links->lease, &c->space, c->name, c->config.lease_ttl_ns));
     TRY(discover_open(c));
     int rc = pthread_create(&c->thread, NULL, coordinator_main, c);

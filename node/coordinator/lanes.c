@@ -223,13 +223,25 @@ static void clear_told(struct lanes *l, struct lane_view *v) {
     }
 }
 
-enum err lanes_read_info(size_t *lane_idx, struct lanes *l, struct bytes info, uint64_t now_ns) {
+static void hope(struct lane_view *v, const Bellows__V1__LaneInfo *m, uint64_t now_ns) {
+    if (!v->session[0] && m->state == BELLOWS__V1__LANE_STATE__LANE_READY &&
+        id_is_valid(m->session)) {
+        snprintf(v->session, sizeof v->session, "%s", m->session);
+        v->alive = v->open = true;
+        v->seen_ns = now_ns;
+    }
+}
+
+enum err lanes_read_info(size_t *lane_idx, struct lanes *l, struct bytes info, uint64_t now_ns,
+                         bool hopeful) {
     AUTO(message_free) Bellows__V1__LaneInfo *m = NULL;
     TRY(message_unpack(&m, &bellows__v1__lane_info__descriptor, info, LANE_INFO_BYTES_MAX,
                        "lane entry"));
     TRY(find_or_add(lane_idx, l, m->node, m->gpu));
     struct lane_view *v = &l->views[*lane_idx];
-    (void)now_ns; /* an entry may be old: it is no sign of life */
+    if (hopeful) {
+        hope(v, m, now_ns);
+    }
     v->depth_wanted = m->depth_max ? m->depth_max : v->depth_wanted;
     v->device_idx = estimates_device(l->estimates, m->backend, m->device);
     v->memory_bytes = strcmp(m->backend, "cpu") ? m->device_bytes : m->host_bytes;

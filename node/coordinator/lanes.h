@@ -66,7 +66,10 @@ enum lane_news {
 };
 FALLIBLE lanes_hear(enum lane_news *news, size_t *lane_idx, struct lanes *l, struct bytes heartbeat,
                     uint64_t now_ns);
-FALLIBLE lanes_read_info(size_t *lane_idx, struct lanes *l, struct bytes info, uint64_t now_ns);
+/* An entry may be old, so it is no sign of life. But a leader that has just come would wait for the next beat of every lane: with
+ * `hopeful` an entry that says "ready" of a lane not heard yet counts as one. If none follows, the lane falls silent in time. */
+FALLIBLE lanes_read_info(size_t *lane_idx, struct lanes *l, struct bytes info, uint64_t now_ns,
+                         bool hopeful);
 /* The next lane that has been silent for too long; SIZE_MAX: none. It is no longer alive afterwards. */
 size_t lanes_next_silent(struct lanes *l, uint64_t now_ns, uint64_t silence_ns);
 /* After a disconnection nobody could be heard: silence starts anew. */

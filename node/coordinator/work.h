@@ -74,6 +74,7 @@ struct coordinator {
     uint64_t heard_until_ns; /* every event that came before has been looked at */
     uint64_t disconnects_seen, reconnects_seen, ensured_ns;
     uint64_t tell_again_ns, counted[METRIC_DECISION_COUNT];
+    bool ensured; /* the streams are there, as far as is known */
     bool caught_up;
     bool placing_due; /* something changed that may let a partition be placed */
 

@@ -92,6 +92,8 @@ static void claim_empty_since(void) {
     estimates_done(&e);
 }
 
+static bool hopeful;
+
 static void tell(struct lanes *l, const char *node, const char *device, struct sha256 *key,
                  uint64_t prove_ns, uint64_t load_ns, bool resident, bool cached) {
     Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
@@ -103,6 +105,8 @@ static void tell(struct lanes *l, const char *node, const char *device, struct s
     m.node = (char *)(uintptr_t)node;
     m.device = (char *)(uintptr_t)device;
     m.depth_max = 7;
+    m.state = READY;
+    m.session = (char *)(uintptr_t) "told";
     speed.key_digest = digest;
     speed.prove_ns = prove_ns;
     speed.load_ns = load_ns;
@@ -113,7 +117,7 @@ static void tell(struct lanes *l, const char *node, const char *device, struct s
     m.n_keys_cached = cached;
     m.keys_cached = &digest;
     CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
-    CHECK_OK(lanes_read_info(&idx, l, bytes_of(packed.ptr, packed.len), 1));
+    CHECK_OK(lanes_read_info(&idx, l, bytes_of(packed.ptr, packed.len), 1, hopeful));
     mem_free(packed.ptr);
 }
 
@@ -143,6 +147,27 @@ static void claim_costs(void) {
     tell(&l, "c", "slow", &other, MS, MS, true, true);
     CHECK_EQ(300 * MS, cost(&l, 2, &key).job_ns); /* of its kind */
     CHECK(cost(&l, 0, &unknown).job_ns > 0 && cost(&l, 0, &unknown).load_ns > 0);
+    lanes_done(&l);
+    estimates_done(&e);
+}
+
+/* Right after a take-over an entry stands for the beat that is still to come. */
+static void claim_hope(void) {
+    struct lanes l;
+    struct estimates e;
+    struct sha256 key = {{1}};
+    CHECK_OK(estimates_init(&e));
+    CHECK_OK(lanes_init(&l, &e));
+    hopeful = true;
+    tell(&l, "w", "cpu", &key, MS, MS, true, true);
+    hopeful = false;
+    CHECK(l.views[0].alive && l.views[0].open);
+    CHECK_EQ(LANE_NEWS_NONE, hear(&l, "told", READY, 1, 20)); /* the same process */
+    CHECK_EQ(LANE_NEWS_REBORN, hear(&l, "other", READY, 1, 30));
+    hopeful = true;
+    tell(&l, "w", "cpu", &key, MS, MS, true, true); /* who was heard needs no hope */
+    hopeful = false;
+    CHECK_STR("other", l.views[0].session);
     lanes_done(&l);
     estimates_done(&e);
 }
@@ -232,7 +257,7 @@ static void claim_unreadable(void) {
     CHECK_OK(estimates_init(&e));
     CHECK_OK(lanes_init(&l, &e));
     CHECK_ERR(E_FORMAT, lanes_hear(&news, &idx, &l, bytes_of("\xff\xff", 2), 1));
-    CHECK_ERR(E_FORMAT, lanes_read_info(&idx, &l, bytes_of("\xff\xff", 2), 1));
+    CHECK_ERR(E_FORMAT, lanes_read_info(&idx, &l, bytes_of("\xff\xff", 2), 1, true));
     CHECK_EQ(0, l.count);
     lanes_done(&l);
     estimates_done(&e);
@@ -244,6 +269,7 @@ int main(int argc, char **argv) {
         {"a silent lane is noticed once, and excused after a disconnection", claim_silence},
         {"how long a lane has been empty", claim_empty_since},
         {"costs are learnt here, elsewhere, or guessed", claim_costs},
+        {"an entry stands for a beat after a take-over", claim_hope},
         {"a key that work was placed under is loaded once", claim_placed_keys_are_loaded_once},
         {"thousands of lanes are found; the dead make room", claim_many_lanes},
         {"keys without users make room for new ones", claim_many_keys},
