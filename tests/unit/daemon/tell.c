@@ -209,12 +209,15 @@ static void claim_cut(void) {
     }
     CHECK(clock_ns() - start_ns < 20 * SECOND);
     loopback_partition(f->lanes[0].links.telemetry, false);
-    for (uint64_t dropped = 0; dropped < 10;) { /* each told of its start, its spans and its end */
+    uint64_t dropped = 0;
+    for (int n = 0; n < 10 && dropped < 10;
+         n++) { /* each told of its start, its spans and its end */
         AUTO(message_free)
         Bellows__V1__DeviceReport *m = next(devices, &bellows__v1__device_report__descriptor);
         dropped = counter(m, "telemetry_dropped");
         check_books(m); /* nothing is lost of what is told as totals */
     }
+    CHECK(dropped >= 10);
     subscription_close(&devices);
     fleet_free(&f);
 }
