@@ -19,8 +19,8 @@
 #include "node/groth16/backend.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/key/rows.h"
 
-#include "cuda/rows.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -151,32 +151,70 @@ static enum err load_points(struct backend_key *k) {
     return OK;
 }
 
-static enum err load_matrices(struct backend_key *k) {
-    AUTO(dictionary_done) struct dictionary d = {0};
-    const struct key_shape *shape = key_shape(k->key);
+/* Coefficients as the device wants them, with their quotients. */
+static enum err load_dictionary(struct backend_key *k, struct bytes dictionary) {
     const struct gpu_layout *l = &k->layout;
-    TRY(dictionary_init(&d, l, key_curve(k->key)));
-    for (uint32_t m = 0; m < 2; m++) {
-        AUTO(rows_done) struct rows r = {0};
-        TRY(rows_build(&r, &d, k->key, m));
-        size_t rows = (size_t)shape->domain_size, terms = (size_t)shape->terms_count[m];
-        TRY(upload_through(k->backend, k->memory + l->row_start[m].at, r.start, (rows + 1) * 4));
-        TRY(upload_through(k->backend, k->memory + l->columns[m].at, r.columns, terms * 4));
-        TRY(upload_through(k->backend, k->memory + l->coefficients[m].at, r.coefficients,
-                           terms * 4));
-        TRY(upload_through(k->backend, k->memory + l->long_rows[m].at, r.long_rows,
-                           (size_t)r.long_count * 4));
-        k->matrix[m] = (struct gpu_matrix){
-            .row_start = (const uint32_t *)(k->memory + l->row_start[m].at),
-            .columns = (const uint32_t *)(k->memory + l->columns[m].at),
-            .coefficients = (const uint32_t *)(k->memory + l->coefficients[m].at),
-            .dictionary = k->memory + l->dictionary.at,
-            .long_rows = (const uint32_t *)(k->memory + l->long_rows[m].at),
-            .rows_count = (uint32_t)rows,
-            .long_count = r.long_count};
+    const struct curve *c = key_curve(k->key);
+    size_t count = dictionary.len / SCALAR_BYTES;
+    AUTO(mem_free_ptr) uint8_t *constants = NULL;
+    struct scalar r2, unscale, value;
+    REQUIRE(count <= l->dictionary_max, E_LIMIT, "%zu different coefficients, at most %zu fit",
+            count, l->dictionary_max);
+    c->scalar_pow(&r2, &(struct scalar){{2}}, 512);
+    c->scalar_inv(&unscale, &r2); /* stored values are coefficients times R² */
+    TRY(mem_new_raw(&constants, count, GPU_CONSTANT_BYTES));
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&value, dictionary.ptr + i * SCALAR_BYTES, sizeof value);
+        REQUIRE(scalar_is_valid(c, &value), E_RANGE, "a coefficient is not below r");
+        c->scalar_mul(&value, &value, &unscale);
+        l->gpu->constant(constants + i * GPU_CONSTANT_BYTES, value.w);
     }
-    return upload_through(k->backend, k->memory + l->dictionary.at, d.constants,
-                          d.count * GPU_CONSTANT_BYTES);
+    return upload_through(k->backend, k->memory + l->dictionary.at, constants,
+                          count * GPU_CONSTANT_BYTES);
+}
+
+static enum err load_rows(struct backend_key *k, uint32_t m, const struct rows *r) {
+    _Static_assert((int)ROWS_LONG == (int)GPU_ROW_LONG &&
+                       (int)ROWS_ONE == (int)GPU_COEFFICIENT_ONE &&
+                       (int)ROWS_MINUS_ONE == (int)GPU_COEFFICIENT_MINUS_ONE,
+                   "a key's rows are a device's rows");
+    const struct gpu_layout *l = &k->layout;
+    size_t terms = (size_t)key_shape(k->key)->terms_count[m];
+    TRY(upload_through(k->backend, k->memory + l->row_start[m].at, r->start,
+                       ((size_t)r->rows_count + 1) * 4));
+    TRY(upload_through(k->backend, k->memory + l->columns[m].at, r->columns, terms * 4));
+    TRY(upload_through(k->backend, k->memory + l->coefficients[m].at, r->coefficients, terms * 4));
+    TRY(upload_through(k->backend, k->memory + l->long_rows[m].at, r->long_rows,
+                       (size_t)r->long_count * 4));
+    k->matrix[m] =
+        (struct gpu_matrix){.row_start = (const uint32_t *)(k->memory + l->row_start[m].at),
+                            .columns = (const uint32_t *)(k->memory + l->columns[m].at),
+                            .coefficients = (const uint32_t *)(k->memory + l->coefficients[m].at),
+                            .dictionary = k->memory + l->dictionary.at,
+                            .long_rows = (const uint32_t *)(k->memory + l->long_rows[m].at),
+                            .rows_count = r->rows_count,
+                            .long_count = r->long_count};
+    return OK;
+}
+
+/* A native key's rows lie as the device wants them; those of a .zkey are built first. */
+static enum err load_matrices(struct backend_key *k) {
+    AUTO(rows_dictionary_close) struct rows_dictionary d = {0};
+    const struct key_shape *shape = key_shape(k->key);
+    if (shape->format == KEY_FORMAT_NATIVE) {
+        TRY(load_rows(k, 0, key_rows(k->key, 0)));
+        TRY(load_rows(k, 1, key_rows(k->key, 1)));
+        return load_dictionary(k, key_dictionary(k->key));
+    }
+    TRY(rows_dictionary_open(&d, key_curve(k->key), shape->terms_count[0] + shape->terms_count[1]));
+    for (uint32_t m = 0; m < 2; m++) {
+        AUTO(rows_built_done) struct rows_built r = {0};
+        TRY(rows_build(&r, &d, k->key, m));
+        const struct rows rows = {r.start,     r.columns,    r.coefficients,
+                                  r.long_rows, r.rows_count, r.long_count};
+        TRY(load_rows(k, m, &rows));
+    }
+    return load_dictionary(k, bytes_of(d.values_r2, d.count * SCALAR_BYTES));
 }
 
 static enum err load_domain(struct backend_key *k) {

@@ -245,6 +245,9 @@ enum err client_push_key(bool *stored, struct client *c, struct key *key,
     struct object_info info;
     AUTO(kv_entry_done) struct kv_entry entry = {0};
     bool is_there = false, registered = false;
+    REQUIRE(key_shape(key)->format != KEY_FORMAT_NATIVE, E_USAGE,
+            "%s: keys in the native layout stay on their machine; give the key it was made from",
+            key_path(key));
     sha256_hex(hex, digest);
     TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
     if (!is_there) {

@@ -18,14 +18,34 @@ static const char *section_name(const struct key_shape *shape, uint32_t id) {
     static const char *const zkey[] = {"",   "protocol", "header", "IC", "coefficients", "A",
                                        "B1", "B2",       "L",      "H",  "contributions"};
     static const char *const bellman[] = {"", "header", "IC", "H", "L", "A", "B1", "B2"};
+    static const char *const native[] = {"verifying part",
+                                         "A",
+                                         "B1",
+                                         "B2",
+                                         "L",
+                                         "H",
+                                         "dictionary",
+                                         "rows of A",
+                                         "rows of B",
+                                         "columns of A",
+                                         "columns of B",
+                                         "indices of A",
+                                         "indices of B",
+                                         "long rows of A",
+                                         "long rows of B"};
     if (shape->format == KEY_FORMAT_ZKEY) {
         return id < COUNT_OF(zkey) ? zkey[id] : "unknown";
+    }
+    if (shape->format == KEY_FORMAT_NATIVE) {
+        return id < COUNT_OF(native) ? native[id] : "unknown";
     }
     return id < COUNT_OF(bellman) ? bellman[id] : "unknown";
 }
 
 static const char *format_name(const struct key_shape *shape) {
-    return shape->format == KEY_FORMAT_ZKEY ? "zkey" : "bellman";
+    return shape->format == KEY_FORMAT_ZKEY     ? "zkey"
+           : shape->format == KEY_FORMAT_NATIVE ? "native"
+                                                : "bellman";
 }
 
 static const char *basis_name(const struct key_shape *shape) {

@@ -23,6 +23,7 @@ static const struct command *const commands[] = {
     &cmd_key_inspect,
     &cmd_key_check,
     &cmd_key_export_vkey,
+    &cmd_key_import,
     &cmd_key_synth,
     &cmd_plan,
     &cmd_bench_prove,

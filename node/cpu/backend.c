@@ -17,6 +17,7 @@
 #include "node/cpu/msm.h"
 #include "node/cpu/ntt_body.h"
 #include "node/cpu/quotient.h"
+#include "node/cpu/rows.h"
 #include "node/cpu/tier.h"
 
 #include <stdatomic.h>
@@ -89,6 +90,9 @@ static void shapes_of(struct msm_shape out[KEY_POINTS_COUNT], const struct key_s
 }
 
 static size_t zones_count(const struct key_shape *shape) {
+    if (shape->format == KEY_FORMAT_NATIVE) {
+        return 0; /* rows need none */
+    }
     return (shape->terms_count[0] + shape->terms_count[1] + MATRIX_ZONE_TERMS - 1) /
            MATRIX_ZONE_TERMS;
 }
@@ -153,7 +157,7 @@ static uint64_t expected_ns(const struct cpu_ops *ops, const struct key_shape *s
 }
 
 static FALLIBLE check_shape(const struct key_shape *shape) {
-    REQUIRE(shape->format == KEY_FORMAT_ZKEY, E_USAGE,
+    REQUIRE(shape->format != KEY_FORMAT_BELLMAN, E_USAGE,
             "a bellman key holds neither matrices nor densities, so a witness cannot be proved "
             "with it; import it with its circuit: bellows key import KEY --circuit FILE");
     REQUIRE(shape->domain_log2 >= 1 && shape->domain_log2 <= DOMAIN_LOG2_MAX, E_LIMIT,
@@ -261,7 +265,7 @@ static enum err cpu_key_load(struct backend_key **out, struct backend *b, struct
     struct zone_job job = {.terms = key_terms_raw(key),
                            .terms_count = shape->terms_count[0] + shape->terms_count[1],
                            .zones = zones};
-    ASSERT(job.terms.len == job.terms_count * KEY_TERM_BYTES);
+    ASSERT(shape->format == KEY_FORMAT_NATIVE || job.terms.len == job.terms_count * KEY_TERM_BYTES);
     pool_for(backend->pool, zones_count(shape), zone_task, &job);
     *out = k;
     return OK;
@@ -381,6 +385,7 @@ static enum err cpu_witness(struct backend_slot *s, const struct witness *w,
 struct evaluate_job {
     const struct cpu_ops *ops;
     struct matrix matrix;
+    const struct key *native; /* NULL: by the matrix's terms */
     size_t tasks;
     const _Atomic int *cancel;
 };
@@ -389,9 +394,13 @@ static void evaluate_task(void *ctx, size_t idx, unsigned worker_idx) {
     const struct evaluate_job *job = ctx;
     (void)worker_idx;
     if (!atomic_load_explicit(job->cancel, memory_order_relaxed)) {
-        const size_t rows = job->matrix.rows_count;
-        job->ops->matrix->evaluate(&job->matrix, rows * idx / job->tasks,
-                                   rows * (idx + 1) / job->tasks);
+        const size_t rows = job->matrix.rows_count, from = rows * idx / job->tasks,
+                     to = rows * (idx + 1) / job->tasks;
+        if (job->native) {
+            rows_multiply(job->ops, job->native, &job->matrix, from, to);
+        } else {
+            job->ops->matrix->evaluate(&job->matrix, from, to);
+        }
     }
 }
 
@@ -411,6 +420,7 @@ static enum err cpu_evaluate(struct backend_slot *s) {
                    .rows = {ntt_rows(body, s->a, shape->domain_log2),
                             ntt_rows(body, s->b, shape->domain_log2)},
                    .rows_count = shape->domain_size},
+        .native = shape->format == KEY_FORMAT_NATIVE ? s->key->key : NULL,
         .cancel = &s->watch->cancel};
     const size_t most = shape->domain_size / ROWS_LEAST + 1, least = shape->domain_size / ROWS_MOST;
     job.tasks = (size_t)TASKS_PER_THREAD * pool_threads_count(pool);

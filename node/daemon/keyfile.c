@@ -16,6 +16,7 @@
 #include "node/base/clock.h"
 #include "node/base/lock.h"
 #include "node/base/mem.h"
+#include "node/key/native.h"
 
 static const uint64_t LOCK_LOOK_NS = UINT64_C(20000000);
 enum { OPENED_MAX = 64, PATH_BYTES = 1024, FETCH_TRIES = 2 };
@@ -31,7 +32,7 @@ struct opened {
 struct keyfiles {
     char *dir; /* owned: with "/keys" */
     uint64_t bytes_max;
-    bool allow_insecure;
+    bool allow_insecure, native;
     struct pool *pool; /* owned */
     struct lock lock;
     struct opened opened[OPENED_MAX]; /* [lock] */
@@ -44,6 +45,7 @@ enum err keyfiles_open(struct keyfiles **out, const struct keyfiles_options *opt
     lock_init(&k->lock, LOCK_STAGING);
     k->bytes_max = options->bytes_max;
     k->allow_insecure = options->allow_insecure;
+    k->native = options->native;
     size_t len = strlen(options->dir) + sizeof "/keys";
     TRY(mem_new(&k->dir, len, 1));
     snprintf(k->dir, len, "%s/keys", options->dir);
@@ -161,14 +163,25 @@ static enum err lock_file(int *out, const char *path, const _Atomic int *cancel)
     return OK;
 }
 
-static bool is_digest_name(struct sha256 *digest, const char *name) {
-    return strlen(name) == SHA256_HEX_BYTES - 1 && sha256_from_hex(digest, name) == OK;
+static const char NATIVE_TAIL[] = ".native";
+
+/* "<digest>" or "<digest>.native". */
+static bool is_digest_name(struct sha256 *digest, bool *native, const char *name) {
+    char hex[SHA256_HEX_BYTES];
+    size_t len = strlen(name), digits = SHA256_HEX_BYTES - 1;
+    *native = len == digits + sizeof NATIVE_TAIL - 1 && !strcmp(name + digits, NATIVE_TAIL);
+    if (len != digits && !*native) {
+        return false;
+    }
+    snprintf(hex, sizeof hex, "%.*s", (int)digits, name);
+    return sha256_from_hex(digest, hex) == OK;
 }
 
 struct disk_key {
     struct sha256 digest;
     uint64_t bytes;
     struct timespec used;
+    bool native;
 };
 enum { DISK_KEYS_MAX = 4096 };
 
@@ -177,9 +190,13 @@ static size_t disk_list(struct disk_key *out, size_t out_max, const struct keyfi
     DIR *dir = opendir(k->dir);
     for (struct dirent *e; dir && count < out_max && (e = readdir(dir)) != NULL;) {
         struct sha256 digest;
-        struct stat st;
-        if (is_digest_name(&digest, e->d_name) && fstatat(dirfd(dir), e->d_name, &st, 0) == 0) {
-            out[count++] = (struct disk_key){digest, (uint64_t)st.st_size, st.st_mtim};
+        struct stat st, lock;
+        bool native;
+        if (is_digest_name(&digest, &native, e->d_name) &&
+            fstatat(dirfd(dir), e->d_name, &st, 0) == 0) {
+            struct key_path path = path_of(k, &digest, ".lock");
+            struct timespec used = stat(path.text, &lock) == 0 ? lock.st_mtim : st.st_mtim;
+            out[count++] = (struct disk_key){digest, (uint64_t)st.st_size, used, native};
         }
     }
     if (dir) {
@@ -192,7 +209,8 @@ size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles
     size_t count = 0;
     DIR *dir = opendir(k->dir);
     for (struct dirent *e; dir && count < digests_max && (e = readdir(dir)) != NULL;) {
-        count += is_digest_name(&digests[count], e->d_name);
+        bool native;
+        count += is_digest_name(&digests[count], &native, e->d_name);
     }
     if (dir) {
         closedir(dir);
@@ -226,7 +244,8 @@ static enum err disk_make_room(struct keyfiles *k, uint64_t bytes) {
         for (size_t i = 1; i < count; i++) {
             oldest = used_before(&keys[i], &keys[oldest]) ? i : oldest;
         }
-        struct key_path path = path_of(k, &keys[oldest].digest, "");
+        struct key_path path =
+            path_of(k, &keys[oldest].digest, keys[oldest].native ? NATIVE_TAIL : "");
         unlink(path.text);
         sum -= keys[oldest].bytes;
         keys[oldest] = keys[--count];
@@ -295,6 +314,53 @@ static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struc
 
 /* --- Opening --- */
 
+/* Last used: now. On the lock file, since touching a native key would make it another file to whoever remembers it. */
+static void note_used(const struct keyfiles *k, const struct sha256 *digest) {
+    utimensat(AT_FDCWD, path_of(k, digest, ".lock").text, NULL, 0);
+}
+
+/* The native form, if there is one and it is of this key. One that cannot be read is removed: it is made again. */
+static enum err open_native(struct key **out, struct keyfile_times *times, struct keyfiles *k,
+                            const struct sha256 *digest) {
+    struct key_path path = path_of(k, digest, NATIVE_TAIL);
+    AUTO(key_unref) struct key *key = NULL;
+    struct sha256 source = {{0}};
+    uint64_t start_ns = clock_ns();
+    if (!k->native || !file_exists(path.text)) {
+        return OK;
+    }
+    enum err code =
+        key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure});
+    if (code == OK) {
+        code = key_digest(&source, key);
+    }
+    if (code == E_FORMAT || (code == OK && memcmp(&source, digest, sizeof source))) {
+        unlink(path.text);
+        return OK;
+    }
+    TRY(code);
+    times->open_ns += clock_ns() - start_ns;
+    note_used(k, digest);
+    *out = TAKE(key);
+    return OK;
+}
+
+/* Turns an opened .zkey into its native form, which replaces it. Whatever prevents that, the key serves as it is. */
+static void make_native(struct key **key, struct keyfile_times *times, struct keyfiles *k,
+                        const struct sha256 *digest) {
+    struct key_path path = path_of(k, digest, NATIVE_TAIL);
+    struct key *native = NULL;
+    if (!k->native || key_shape(*key)->format != KEY_FORMAT_ZKEY ||
+        native_write(path.text, *key) != OK) {
+        return;
+    }
+    if (open_native(&native, times, k, digest) == OK && native) {
+        unlink(path_of(k, digest, "").text);
+        key_unref(key);
+        *key = native;
+    }
+}
+
 /* What is on disk under this digest, if it is what its name says; a damaged file is removed. *out stays NULL without one. */
 static enum err open_present(struct key **out, struct keyfile_times *times, struct keyfiles *k,
                              const struct sha256 *digest) {
@@ -317,7 +383,8 @@ static enum err open_present(struct key **out, struct keyfile_times *times, stru
     TRY(code);
     TRY(key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure}));
     times->open_ns += clock_ns() - start_ns;
-    utimensat(AT_FDCWD, path.text, NULL, 0); /* last used: now */
+    note_used(k, digest);
+    make_native(&key, times, k, digest);
     *out = TAKE(key);
     return OK;
 }
@@ -328,6 +395,7 @@ static enum err get_locked(struct key **out, struct keyfile_times *times, struct
     AUTO(unlock_file) int lock = -1;
     struct key_path path = path_of(k, digest, ".lock");
     TRY(lock_file(&lock, path.text, cancel));
+    TRY(open_native(out, times, k, digest));
     for (int n = 0; n < FETCH_TRIES && !*out; n++) {
         TRY(open_present(out, times, k, digest));
         if (!*out) {

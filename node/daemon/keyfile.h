@@ -7,6 +7,9 @@
  * fetched again. Lanes of one node share a folder; a lock file per key lets one fetch while the others wait. Keys that nobody used
  * for longest leave the disk first when the folder outgrows its limit.
  *
+ * With `native` a .zkey is turned into our own layout once, DIR/keys/<digest>.native, which takes its place: it is mapped and used as
+ * it lies, and a later start neither parses nor hashes it again while the file is unchanged.
+ *
  * Every point of a large key takes minutes to check, and a proof under a key with a bad point fails its own check anyway: so the points
  * are looked at when there is time (keyfiles_check_idle), or when such a proof has failed (keyfiles_check). A key that was found bad is
  * refused from then on, with the point's name, instead of blaming witness or machine.
@@ -28,6 +31,7 @@ struct keyfiles_options {
     uint64_t bytes_max;     /* of the folder; 0: no limit. A single larger key is E_LIMIT */
     bool allow_insecure;    /* gamma = delta */
     unsigned check_threads; /* for key_check; 0: all usable cores */
+    bool native;            /* keep .zkeys in the native layout, see node/key/native.h */
 };
 FALLIBLE keyfiles_open(struct keyfiles **out, const struct keyfiles_options *options);
 void keyfiles_close(struct keyfiles **k);

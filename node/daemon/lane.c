@@ -56,7 +56,8 @@ static enum err open_parts(struct lane *lane) {
     struct keyfiles_options keyfiles = {.dir = c->cache_dir,
                                         .bytes_max = c->key_disk_bytes,
                                         .allow_insecure = c->allow_insecure_keys,
-                                        .check_threads = c->threads};
+                                        .check_threads = c->threads,
+                                        .native = !strcmp(lane->backend->ops->name, "cpu")};
     TRY(keyfiles_open(&lane->keyfiles, &keyfiles));
     struct opinion_options opinion = {.open = c->second_open,
                                       .open_ctx = c->second_ctx,

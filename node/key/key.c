@@ -12,6 +12,7 @@
 #include "node/base/mem.h"
 #include "node/curve/encode.h"
 #include "node/key/mapping_guard.h"
+#include "node/key/native.h"
 #include "node/key/parts.h"
 #include "node/key/remembered.h"
 
@@ -30,12 +31,53 @@ struct key {
     struct lock lock;       /* guards the two below; a leaf, nothing is called under it */
     bool digest_known;      /* [lock] */
     struct sha256 digest;   /* [lock] */
+    char read_whole
+        [SHA256_HEX_BYTES]; /* of a native key: the file's identity when it was; "": not */
 };
+
+/* Names the file's present state, and says whether it may be remembered yet; false when it cannot be named. */
+static bool identity_name_at(char out[SHA256_HEX_BYTES], bool *settled,
+                             const struct file_map *map) {
+    const uint64_t settled_ns = 2000000000ull;
+    struct stat st;
+    if (map->heap || stat(map->path, &st) != 0 || (uint64_t)st.st_ino != map->inode ||
+        (uint64_t)st.st_dev != map->device || (uint64_t)st.st_size != map->bytes.len) {
+        return false;
+    }
+    uint64_t changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+    uint64_t now_ns = clock_unix_ns();
+    *settled = now_ns >= changed_ns && now_ns - changed_ns >= settled_ns;
+    char text[256];
+    int len = snprintf(text, sizeof text,
+                       "device %" PRIu64 " inode %" PRIu64 " bytes %zu modified %" PRIu64
+                       " changed %" PRIu64,
+                       map->device, map->inode, map->bytes.len, map->mtime_ns, changed_ns);
+    struct sha256 digest;
+    if (sha256_of(&digest, bytes_of(text, (size_t)len)) != OK) {
+        return false;
+    }
+    sha256_hex(out, &digest);
+    return true;
+}
+
+static bool identity_name(char out[SHA256_HEX_BYTES], const struct file_map *map) {
+    bool settled = false;
+    return identity_name_at(out, &settled, map) && settled;
+}
+
+/* A native file that was opened too young to be remembered is old enough when the key goes, if it is still the same. */
+static void native_remember(const struct key *key) {
+    char now[SHA256_HEX_BYTES];
+    if (key->read_whole[0] && identity_name(now, &key->map) && !strcmp(now, key->read_whole)) {
+        remembered_put("native", now, "whole\n");
+    }
+}
 
 static void key_free(struct key **k) {
     if (!*k) {
         return;
     }
+    native_remember(*k);
     key_parts_done(&(*k)->parts);
     guard_close(&(*k)->guard);
     file_map_close(&(*k)->map);
@@ -57,10 +99,17 @@ static bool starts_like_bellman(struct bytes file) {
            bellman_g1_read(&alpha, c, bytes_of(file.ptr, c->g1_bytes), false, false) == OK;
 }
 
+static bool is_native(struct bytes file) {
+    return file.len >= 8 && !memcmp(file.ptr, "BELLOWSK", 8);
+}
+
 FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name) {
     enum file_kind kind = file_kind_of(file);
     if (kind == FILE_ZKEY) {
         return zkey_parse(out, file, name);
+    }
+    if (is_native(file)) {
+        return native_parse(out, file, name, false);
     }
     REQUIRE(kind != FILE_WTNS, E_FORMAT,
             "%s: this is a witness (.wtns), not a key; the key comes first, then the witness",
@@ -89,6 +138,21 @@ static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
     return OK;
 }
 
+/* A native file that was read whole is not read whole again while it stays what it is. */
+static FALLIBLE native_open(struct key *key) {
+    char before[SHA256_HEX_BYTES], after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
+    const struct file_map *map = &key->map;
+    bool settled = false, named = identity_name_at(before, &settled, map);
+    if (named && settled && remembered_get(line, "native", before)) {
+        return native_parse(&key->parts, map->bytes, map->path, true);
+    }
+    TRY(native_parse(&key->parts, map->bytes, map->path, false));
+    if (named && identity_name_at(after, &settled, map) && !strcmp(before, after)) {
+        memcpy(key->read_whole, before, sizeof key->read_whole);
+    }
+    return OK;
+}
+
 FALLIBLE key_open(struct key **out, const char *path, struct key_options options) {
     AUTO(key_free) struct key *key = NULL;
     TRY(mem_new(&key, 1, sizeof *key));
@@ -99,7 +163,8 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
         key->guard = guard_open(key->map.base, key->map.bytes.len);
         mapping_advise(key->map.bytes, MADV_RANDOM); /* headers and single points */
     }
-    enum err e = key_parse(&key->parts, key->map.bytes, path);
+    enum err e =
+        is_native(key->map.bytes) ? native_open(key) : key_parse(&key->parts, key->map.bytes, path);
     TRY(intact(&key->guard,
                path)); /* first: zeros in place of lost pages explain any other error */
     TRY(e);
@@ -161,6 +226,15 @@ struct bytes key_terms_raw(const struct key *key) {
     return key->parts.terms;
 }
 
+const struct rows *key_rows(const struct key *key, unsigned matrix) {
+    ASSERT(matrix < 2);
+    return key->parts.rows[matrix].start ? &key->parts.rows[matrix] : NULL;
+}
+
+struct bytes key_dictionary(const struct key *key) {
+    return key->parts.dictionary;
+}
+
 struct key_term key_term_at(struct bytes terms, size_t idx) {
     ASSERT(idx < terms.len / KEY_TERM_BYTES);
     const uint8_t *at = terms.ptr + idx * KEY_TERM_BYTES;
@@ -184,32 +258,6 @@ size_t key_sections(struct key_section_view *out, size_t out_max, const struct k
 }
 
 /* ── Digest ── */
-
-/* Names the file's present state; false when it cannot or must not be remembered. */
-static bool identity_name(char out[SHA256_HEX_BYTES], const struct file_map *map) {
-    const uint64_t settled_ns = 2000000000ull;
-    struct stat st;
-    if (map->heap || stat(map->path, &st) != 0 || (uint64_t)st.st_ino != map->inode ||
-        (uint64_t)st.st_dev != map->device || (uint64_t)st.st_size != map->bytes.len) {
-        return false;
-    }
-    uint64_t changed_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
-    uint64_t now_ns = clock_unix_ns();
-    if (now_ns < changed_ns || now_ns - changed_ns < settled_ns) {
-        return false;
-    }
-    char text[256];
-    int len = snprintf(text, sizeof text,
-                       "device %" PRIu64 " inode %" PRIu64 " bytes %zu modified %" PRIu64
-                       " changed %" PRIu64,
-                       map->device, map->inode, map->bytes.len, map->mtime_ns, changed_ns);
-    struct sha256 digest;
-    if (sha256_of(&digest, bytes_of(text, (size_t)len)) != OK) {
-        return false;
-    }
-    sha256_hex(out, &digest);
-    return true;
-}
 
 static FALLIBLE digest_compute(struct sha256 *out, const struct key *key) {
     char identity[SHA256_HEX_BYTES], after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
@@ -238,7 +286,9 @@ FALLIBLE key_digest(struct sha256 *out, struct key *key) {
     bool known = key->digest_known;
     struct sha256 digest = key->digest;
     lock_give(&key->lock);
-    if (!known) {
+    if (key->parts.shape.format == KEY_FORMAT_NATIVE) {
+        digest = key->parts.source;
+    } else if (!known) {
         TRY(digest_compute(&digest, key));
         lock_take(&key->lock);
         key->digest = digest;

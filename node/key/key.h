@@ -18,7 +18,7 @@
 #include "node/base/pool.h"
 #include "node/key/vkey.h"
 
-enum key_format { KEY_FORMAT_ZKEY = 1, KEY_FORMAT_BELLMAN = 2 };
+enum key_format { KEY_FORMAT_ZKEY = 1, KEY_FORMAT_BELLMAN = 2, KEY_FORMAT_NATIVE = 3 };
 enum h_basis {
     H_COSET_LAGRANGE = 1, /* snarkjs: domain_size points, division by Z inside the points */
     H_POWERS = 2          /* bellman: domain_size - 1 points, powers of tau times Z/delta */
@@ -37,6 +37,7 @@ struct key_shape {
     uint64_t terms_count[2]; /* non-zeros of A and of B; 0, 0 when the key holds no matrices */
     uint64_t points_count[KEY_POINTS_COUNT]; /* points stored, per section */
     uint64_t file_bytes;
+    bool h_reversed; /* H points stand in bit-reversed order of their rows */
 };
 
 struct key_options {
@@ -45,7 +46,7 @@ struct key_options {
 
 struct key; /* opaque */
 
-/* Format by content: .zkey or bellman .params. */
+/* Format by content: .zkey, bellman .params or our own layout (native.h). */
 FALLIBLE key_open(struct key **out, const char *path, struct key_options options);
 struct key *key_ref(struct key *key);
 void key_unref(struct key **key);
@@ -71,9 +72,14 @@ struct key_term {
 };
 struct bytes key_terms_raw(
     const struct key *key); /* (terms_count[0] + terms_count[1]) · KEY_TERM_BYTES, file order */
+/* The matrices of a native key, ready to multiply with, and its dictionary of coefficients times R²; NULL and empty for others,
+ * whose terms are those above. */
+struct rows;
+const struct rows *key_rows(const struct key *key, unsigned matrix);
+struct bytes key_dictionary(const struct key *key);
 struct key_term key_term_at(struct bytes terms, size_t idx);
 
-/* SHA-256 of the whole file; computed once per file identity (path, inode, size, mtime) and remembered on disk below
+/* SHA-256 of the whole file, for a native key of the file it was made from; computed once per file identity (path, inode, size, mtime) and remembered on disk below
  * the cache folder ($BELLOWS_CACHE, else $XDG_CACHE_HOME/bellows, else ~/.cache/bellows). */
 FALLIBLE key_digest(struct sha256 *out, struct key *key);
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 #include "node/key/key.h"
+#include "node/key/rows.h"
 #include "node/key/sections.h"
 
 enum { KEY_SPOT_POINTS = 32 };
@@ -20,6 +21,9 @@ struct key_parts {
     struct vkey vkey;                      /* owned */
     struct bytes points[KEY_POINTS_COUNT]; /* lent */
     struct bytes terms;                    /* lent; empty when the key holds no matrices */
+    struct rows rows[2];                   /* lent; start NULL unless native */
+    struct bytes dictionary;               /* lent; of the rows */
+    struct sha256 source;                  /* of a native key: the key it was made from */
     bool zkey_layout;                      /* else big-endian uncompressed */
     struct key_contributions contributions;
     struct key_section_view sections[SECTIONS_MAX];

@@ -14,19 +14,21 @@
 #include <sys/mman.h>
 
 static const struct {
-    const char *zkey, *bellman;
+    const char *zkey, *bellman, *native;
     enum point_group group;
 } sets[KEY_POINTS_COUNT] = {
-    [KEY_A] = {"section 5 (A points)", "a (A points)", GROUP_G1},
-    [KEY_B1] = {"section 6 (B1 points)", "b_g1 (B1 points)", GROUP_G1},
-    [KEY_B2] = {"section 7 (B2 points)", "b_g2 (B2 points)", GROUP_G2},
-    [KEY_L] = {"section 8 (C points)", "l (C points)", GROUP_G1},
-    [KEY_H] = {"section 9 (H points)", "h (H points)", GROUP_G1},
+    [KEY_A] = {"section 5 (A points)", "a (A points)", "A points", GROUP_G1},
+    [KEY_B1] = {"section 6 (B1 points)", "b_g1 (B1 points)", "B1 points", GROUP_G1},
+    [KEY_B2] = {"section 7 (B2 points)", "b_g2 (B2 points)", "B2 points", GROUP_G2},
+    [KEY_L] = {"section 8 (C points)", "l (C points)", "L points", GROUP_G1},
+    [KEY_H] = {"section 9 (H points)", "h (H points)", "H points", GROUP_G1},
 };
 
 const char *key_points_title(enum key_format format, enum key_points which) {
     ASSERT(which < KEY_POINTS_COUNT);
-    return format == KEY_FORMAT_ZKEY ? sets[which].zkey : sets[which].bellman;
+    return format == KEY_FORMAT_ZKEY     ? sets[which].zkey
+           : format == KEY_FORMAT_NATIVE ? sets[which].native
+                                         : sets[which].bellman;
 }
 
 enum point_group key_points_group(enum key_points which) {

@@ -97,6 +97,7 @@ CLAIM(frames)
 CLAIM(subject)
 CLAIM(packed)
 CLAIM(telemetry)
+CLAIM(native)
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
@@ -115,6 +116,7 @@ int main(int argc, char **argv) {
         {"replay: subjects survive their corpus", claim_subject},
         {"replay: packed scalars survive their corpus", claim_packed},
         {"replay: telemetry survives its corpus", claim_telemetry},
+        {"replay: native keys survive their corpus", claim_native},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

@@ -35,7 +35,11 @@ static void claim_key_and_proof(void) {
                    "set -e; $BELLOWS key check --allow-insecure-keys k.zkey; "
                    "$BELLOWS prove --backend cpu --allow-insecure-keys k.zkey w.wtns; "
                    "$BELLOWS key export-vkey --allow-insecure-keys k.zkey v.json; "
-                   "$BELLOWS verify --allow-insecure-keys v.json public.json proof.json");
+                   "$BELLOWS verify --allow-insecure-keys v.json public.json proof.json; "
+                   "$BELLOWS key import --allow-insecure-keys k.zkey n.key; "
+                   "$BELLOWS key inspect n.key | grep -q native; "
+                   "$BELLOWS prove --backend cpu --allow-insecure-keys n.key w.wtns p2 i2; "
+                   "cmp public.json i2; $BELLOWS verify --allow-insecure-keys v.json i2 p2");
         expect(&r, 0, "");
         run_free(&r);
     }

@@ -1,11 +1,14 @@
 /* The CPU backend as a proof drives it: every corpus case in every tier, exact plans, no allocation in a job, nothing left
  * behind. */
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/cpu/cpu.h"
+#include "node/key/native.h"
 #include "tests/check/check.h"
 #include "tests/unit/groth16/oracle.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A backend with one key and one slot. */
@@ -17,12 +20,26 @@ struct rig {
     struct job_watch watch;
 };
 
+static char *native_folder; /* set: keys are taken in the native layout, which is made there */
+
+static void swap_for_native(struct key **key) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/native", native_folder);
+    CHECK_OK(native_write(path, *key));
+    key_unref(key);
+    CHECK_OK(key_open(key, path, (struct key_options){.allow_insecure = true}));
+    CHECK_EQ(KEY_FORMAT_NATIVE, key_shape(*key)->format);
+}
+
 static void rig_open(struct rig *r, const struct oracle_case *c, const char *tier,
                      unsigned threads) {
     const struct backend_options options = {
         .kind = BACKEND_CPU, .cpu_tier = tier, .threads_count = threads};
     memset(r, 0, sizeof *r);
     opened_open(&r->opened, c);
+    if (native_folder) {
+        swap_for_native(&r->opened.key);
+    }
     CHECK_OK(cpu_backend_open(&r->backend, &options));
     CHECK_OK(r->backend->ops->key_load(&r->key, r->backend, r->opened.key));
     CHECK_OK(r->backend->ops->slot_open(&r->slot, r->key));
@@ -79,6 +96,15 @@ static void check_all(unsigned threads) {
             check_case(&cases[i], *tier, threads);
         }
     }
+}
+
+/* The same sums and scalars of H, to the bit, from rows and a dictionary instead of terms. */
+static void claim_native(void) {
+    CHECK_OK(dir_make_temp(&native_folder, "bellows-native"));
+    check_all(2);
+    CHECK_OK(dir_remove_tree(native_folder));
+    mem_free(native_folder);
+    native_folder = NULL;
 }
 static void claim_oracle_one_thread(void) {
     check_all(1);
@@ -295,6 +321,7 @@ static void claim_refusals(void) {
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"keys in the native layout give the same sums in every tier", claim_native},
         {"sums and scalars of H of every corpus case, every tier, one thread",
          claim_oracle_one_thread},
         {"sums and scalars of H of every corpus case, every tier, three threads",

@@ -20,6 +20,7 @@ struct store { /* a fleet's key bucket, and a node's folder */
     struct subject_space space;
     struct keyfiles *files;
     char *dir; /* owned */
+    bool native;
 };
 
 static void open_files(struct store *s, uint64_t bytes_max, bool allow_insecure) {
@@ -27,7 +28,8 @@ static void open_files(struct store *s, uint64_t bytes_max, bool allow_insecure)
     struct keyfiles_options options = {.dir = s->dir,
                                        .bytes_max = bytes_max,
                                        .allow_insecure = allow_insecure,
-                                       .check_threads = 1};
+                                       .check_threads = 1,
+                                       .native = s->native};
     CHECK_OK(keyfiles_open(&s->files, &options));
 }
 
@@ -113,6 +115,50 @@ static void claim_fetched_once(void) {
     CHECK_EQ(0, get(&s, &digest));
     CHECK_EQ(1, keyfiles_list(listed, 4, s.files));
     CHECK_MEM(&digest, &listed[0], sizeof digest);
+    store_close(&s);
+}
+
+static const char *native_of(const struct store *s, const struct sha256 *digest) {
+    static char path[1300];
+    snprintf(path, sizeof path, "%s.native", path_of(s, digest));
+    return path;
+}
+
+static enum key_format format_of(struct store *s, const struct sha256 *digest) {
+    struct key *key = NULL;
+    struct keyfile_times times;
+    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest, NULL));
+    enum key_format format = key_shape(key)->format;
+    key_unref(&key);
+    return format;
+}
+
+/* The native form takes the fetched file's place, is found by the next process, made again when damaged, and counted. */
+static void claim_native(void) {
+    struct store s;
+    struct sha256 listed[4];
+    store_open(&s);
+    s.native = true;
+    open_files(&s, 0, true);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    CHECK(get(&s, &digest) > 0);
+    CHECK_EQ(KEY_FORMAT_NATIVE, format_of(&s, &digest));
+    CHECK(file_exists(native_of(&s, &digest)) && !file_exists(path_of(&s, &digest)));
+    CHECK_EQ(1, keyfiles_list(listed, 4, s.files));
+    CHECK_MEM(&digest, &listed[0], sizeof digest);
+    open_files(&s, 0, true);
+    CHECK_EQ(0, get(&s, &digest));
+    CHECK_EQ(KEY_FORMAT_NATIVE, format_of(&s, &digest));
+    FILE *file = fopen(native_of(&s, &digest), "r+e");
+    CHECK(file && fseek(file, 5000, SEEK_SET) == 0 && fputc(0x77, file) == 0x77);
+    CHECK_EQ(0, fclose(file));
+    open_files(&s, 0, true);
+    CHECK(get(&s, &digest) > 0); /* fetched again */
+    CHECK_EQ(KEY_FORMAT_NATIVE, format_of(&s, &digest));
+    struct sha256 other = push(&s, "bn128/dense", NULL);
+    open_files(&s, 60000, true); /* no room for both */
+    CHECK(get(&s, &other) > 0);
+    CHECK(!file_exists(native_of(&s, &digest)) && file_exists(native_of(&s, &other)));
     store_close(&s);
 }
 
@@ -316,6 +362,8 @@ static void claim_cancelled_wait(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a key is fetched once and found again", claim_fetched_once},
+        {"with `native` a key lies in our own layout, is found again, made again, evicted",
+         claim_native},
         {"an empty, cut or damaged file is not believed", claim_damaged_entries},
         {"a fetch that is cancelled leaves nothing behind", claim_cancelled_fetch},
         {"a key with a bad point is refused, a sound one passes the full check", claim_bad_points},

@@ -1,0 +1,51 @@
+/* bellows key import: a key into our own layout, which is mapped and used as it lies. */
+#include "node/base/clock.h"
+#include "node/cli/backend_args.h"
+#include "node/cli/commands.h"
+#include "node/key/native.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static enum err run(struct args *args) {
+    AUTO(key_unref) struct key *key = NULL;
+    AUTO(key_unref) struct key *native = NULL;
+    const char *from = args_positional(args, "KEY"), *to = args_positional(args, "NATIVE");
+    struct key_options options = {.allow_insecure = args_switch(args, "allow-insecure-keys")};
+    struct sha256 digest;
+    char hex[SHA256_HEX_BYTES];
+    uint64_t start_ns = clock_ns();
+    TRY(key_open(&key, from, options));
+    TRY(native_write(to, key));
+    TRY(key_open(&native, to, options)); /* reads it whole */
+    TRY(key_digest(&digest, native));
+    sha256_hex(hex, &digest);
+    uint64_t elapsed_ns = clock_ns() - start_ns, bytes = key_shape(native)->file_bytes;
+    if (args_switch(args, "json")) {
+        printf("{\"native\": \"%s\", \"bytes\": %" PRIu64 ", \"sha256\": \"%s\", \"elapsed_ns\": "
+               "%" PRIu64 "}\n",
+               to, bytes, hex, elapsed_ns);
+    } else {
+        printf("%s: %" PRIu64 " bytes, key %s (%.1f s)\n", to, bytes, hex,
+               (double)elapsed_ns / 1e9);
+    }
+    return OK;
+}
+
+static const struct positional positionals[] = {
+    {.name = "KEY", .text = "proving key: .zkey"},
+    {.name = "NATIVE", .text = "where the native key goes"},
+    {0},
+};
+static const struct option options[] = {OPTION_INSECURE, OPTION_JSON, OPTIONS_END};
+const struct command cmd_key_import = {
+    .name = "key import",
+    .sentence = "turns a key into the layout that is mapped and used as it lies",
+    .positionals = positionals,
+    .options = options,
+    .notes = "It keeps the digest of the key it was made from, stays on this machine, and is taken "
+             "wherever "
+             "a KEY is, but by\nsubmit and key push. Nodes do this by themselves with the keys "
+             "they fetch.",
+    .run = run,
+};
