@@ -21,6 +21,7 @@
 #include "node/base/mem.h"
 #include "node/key/rows.h"
 
+#include "cuda/layout.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -209,7 +210,7 @@ static enum err load_matrices(struct backend_key *k) {
     TRY(rows_dictionary_open(&d, key_curve(k->key), shape->terms_count[0] + shape->terms_count[1]));
     for (uint32_t m = 0; m < 2; m++) {
         AUTO(rows_built_done) struct rows_built r = {0};
-        TRY(rows_build(&r, &d, k->key, m));
+        TRY(rows_build(&r, &d, key_terms_raw(k->key), shape, m));
         const struct rows rows = {r.start,     r.columns,    r.coefficients,
                                   r.long_rows, r.rows_count, r.long_count};
         TRY(load_rows(k, m, &rows));

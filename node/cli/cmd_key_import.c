@@ -2,21 +2,33 @@
 #include "node/base/clock.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/commands.h"
+#include "node/groth16/import.h"
 #include "node/key/native.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+
+static enum err import_with_circuit(const char *to, struct key *key, const char *path) {
+    AUTO(r1cs_close) struct r1cs circuit = {0};
+    AUTO(pool_close) struct pool *pool = NULL;
+    struct sha256 digest;
+    TRY(r1cs_open(&circuit, path));
+    TRY(sha256_of(&digest, circuit.map.bytes));
+    TRY(pool_open(&pool, 0));
+    return import_bellman(to, key, &circuit, &digest, pool);
+}
 
 static enum err run(struct args *args) {
     AUTO(key_unref) struct key *key = NULL;
     AUTO(key_unref) struct key *native = NULL;
     const char *from = args_positional(args, "KEY"), *to = args_positional(args, "NATIVE");
     struct key_options options = {.allow_insecure = args_switch(args, "allow-insecure-keys")};
+    const char *circuit = args_text(args, "circuit");
     struct sha256 digest;
     char hex[SHA256_HEX_BYTES];
     uint64_t start_ns = clock_ns();
     TRY(key_open(&key, from, options));
-    TRY(native_write(to, key));
+    TRY(circuit ? import_with_circuit(to, key, circuit) : native_write(to, key));
     TRY(key_open(&native, to, options)); /* reads it whole */
     TRY(key_digest(&digest, native));
     sha256_hex(hex, &digest);
@@ -33,17 +45,26 @@ static enum err run(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .text = "proving key: .zkey"},
+    {.name = "KEY", .text = "proving key: .zkey, or bellman's .params with --circuit"},
     {.name = "NATIVE", .text = "where the native key goes"},
     {0},
 };
-static const struct option options[] = {OPTION_INSECURE, OPTION_JSON, OPTIONS_END};
+static const struct option options[] = {
+    {.kind = OPTION_TEXT,
+     .name = "circuit",
+     .value = "FILE",
+     .text = "The .r1cs of bellman parameters: says who owns which point, and what the rows are."},
+    OPTION_INSECURE,
+    OPTION_JSON,
+    OPTIONS_END,
+};
 const struct command cmd_key_import = {
     .name = "key import",
     .sentence = "turns a key into the layout that is mapped and used as it lies",
     .positionals = positionals,
     .options = options,
-    .notes = "It keeps the digest of the key it was made from, stays on this machine, and is taken "
+    .notes = "It keeps the digest of the key it was made from (with a circuit: SHA-256 of both "
+             "digests), stays on this machine, and is taken "
              "wherever "
              "a KEY is, but by\nsubmit and key push. Nodes do this by themselves with the keys "
              "they fetch.",

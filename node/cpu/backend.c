@@ -439,6 +439,19 @@ static void quotient_progress(void *ctx, double done) {
                  PERMILLE_QUOTIENT + (unsigned)(done * (PERMILLE_SUMS - PERMILLE_QUOTIENT)));
 }
 
+/* To the order in which such a key's H points stand. */
+static void reverse_scalars(uint8_t *h, unsigned log2) {
+    for (uint64_t i = 0; i < UINT64_C(1) << log2; i++) {
+        uint64_t j = key_h_place(i, log2);
+        if (i < j) {
+            uint8_t t[SCALAR_BYTES];
+            memcpy(t, h + SCALAR_BYTES * i, sizeof t);
+            memcpy(h + SCALAR_BYTES * i, h + SCALAR_BYTES * j, sizeof t);
+            memcpy(h + SCALAR_BYTES * j, t, sizeof t);
+        }
+    }
+}
+
 static enum err cpu_quotient(struct backend_slot *s) {
     const struct key_shape *shape = key_shape(s->key->key);
     uint64_t start_ns = clock_ns();
@@ -456,6 +469,9 @@ static enum err cpu_quotient(struct backend_slot *s) {
     s->evaluated = false; /* a and b are used up */
     if (!quotient_run(&q)) {
         return not_cancelled(s, STEP_QUOTIENT);
+    }
+    if (shape->h_reversed) {
+        reverse_scalars(s->h, shape->domain_log2);
     }
     s->has_h = true;
     s->times.ns[STEP_QUOTIENT] = clock_ns() - start_ns;

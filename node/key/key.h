@@ -40,6 +40,9 @@ struct key_shape {
     bool h_reversed; /* H points stand in bit-reversed order of their rows */
 };
 
+/* Where row i of a domain of 2^log2 stands in bit-reversed order, and the other way round. */
+uint64_t key_h_place(uint64_t i, unsigned log2);
+
 struct key_options {
     bool allow_insecure; /* else gamma = delta is refused with E_RANGE and the option's name */
 };

@@ -151,20 +151,18 @@ static void parts_out_done(struct parts_out *x) {
     mem_free(x->vkey);
 }
 
-static FALLIBLE collect(struct parts_out *x, struct plan_native *p, struct key *key) {
-    const struct key_shape *s = key_shape(key);
+static FALLIBLE collect(struct parts_out *x, struct plan_native *p,
+                        const struct native_source *source) {
+    const struct key_shape *s = &p->shape;
     size_t vkey_len = 0;
-    TRY(vkey_bytes(&x->vkey, &vkey_len, key_vkey(key)));
+    TRY(vkey_bytes(&x->vkey, &vkey_len, source->vkey));
     x->section[SEC_VKEY] = bytes_of(x->vkey, vkey_len);
     for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
-        bool zkey_layout = false;
-        x->section[SEC_POINTS + k] = key_points_raw(&zkey_layout, key, (enum key_points)k);
-        ASSERT(zkey_layout);
+        x->section[SEC_POINTS + k] = source->points[k];
     }
-    TRY(rows_dictionary_open(&x->dictionary, key_curve(key),
-                             s->terms_count[0] + s->terms_count[1]));
+    TRY(rows_dictionary_open(&x->dictionary, p->curve, s->terms_count[0] + s->terms_count[1]));
     for (uint32_t m = 0; m < 2; m++) {
-        TRY(rows_build(&x->rows[m], &x->dictionary, key, m));
+        TRY(rows_build(&x->rows[m], &x->dictionary, source->terms, s, m));
         const struct rows_built *r = &x->rows[m];
         x->section[SEC_START + m] = bytes_of(r->start, 4 * ((size_t)r->rows_count + 1));
         x->section[SEC_COLUMNS + m] = bytes_of(r->columns, 4 * r->terms_count);
@@ -178,33 +176,56 @@ static FALLIBLE collect(struct parts_out *x, struct plan_native *p, struct key *
     return OK;
 }
 
-FALLIBLE native_write(const char *path, struct key *key) {
+/* Writes the temporary file; the caller commits it. */
+static FALLIBLE write_source(struct out *o, const char *path, const struct native_source *source) {
     AUTO(parts_out_done) struct parts_out x = {0};
-    AUTO(out_done) struct out o = {0};
-    struct plan_native p = {.curve = key_curve(key), .shape = *key_shape(key)};
-    struct sha256 digest, seal;
+    struct plan_native p = {.curve = source->curve, .shape = source->shape};
+    struct sha256 seal;
     uint64_t sums[NATIVE_SECTIONS];
     uint8_t header[NATIVE_HEADER_BYTES];
-    REQUIRE(p.shape.format == KEY_FORMAT_ZKEY, E_USAGE,
-            "%s: only a .zkey is turned into the native layout", key_path(key));
-    TRY(key_digest(&digest, key));
-    TRY(collect(&x, &p, key));
+    count_points(&p.shape);
+    TRY(collect(&x, &p, source));
     place(&p);
     for (unsigned i = 0; i < NATIVE_SECTIONS; i++) {
         ASSERT(x.section[i].len == p.bytes[i]);
         sums[i] = hash_xxh64(x.section[i]);
     }
-    TRY(key_intact(key)); /* before anything is sealed that was read from it */
-    write_header(header, &p, &digest, sums);
+    write_header(header, &p, &source->digest, sums);
     TRY(sha256_of(&seal, bytes_of(header, AT_SEAL)));
     memcpy(header + AT_SEAL, seal.b, SHA256_BYTES);
-    TRY(file_out_open(&o.file, path));
-    TRY(put(&o, header, sizeof header));
+    TRY(file_out_open(&o->file, path));
+    TRY(put(o, header, sizeof header));
     for (unsigned i = 0; i < NATIVE_SECTIONS; i++) {
-        TRY(put_zero_to(&o, p.offset[i]));
-        TRY(put(&o, x.section[i].ptr, x.section[i].len));
+        TRY(put_zero_to(o, p.offset[i]));
+        TRY(put(o, x.section[i].ptr, x.section[i].len));
     }
-    TRY(key_intact(key));
+    return OK;
+}
+
+FALLIBLE native_write_source(const char *path, const struct native_source *source) {
+    AUTO(out_done) struct out o = {0};
+    TRY(write_source(&o, path, source));
+    return file_out_commit(o.file);
+}
+
+FALLIBLE native_write(const char *path, struct key *key) {
+    AUTO(out_done) struct out o = {0};
+    struct native_source source = {.curve = key_curve(key),
+                                   .shape = *key_shape(key),
+                                   .vkey = key_vkey(key),
+                                   .terms = key_terms_raw(key)};
+    REQUIRE(source.shape.format == KEY_FORMAT_ZKEY, E_USAGE,
+            "%s: only a .zkey is turned into the native layout as it is; bellman parameters need "
+            "their circuit: bellows key import KEY NATIVE --circuit FILE",
+            key_path(key));
+    for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
+        bool zkey_layout = false;
+        source.points[k] = key_points_raw(&zkey_layout, key, (enum key_points)k);
+        ASSERT(zkey_layout);
+    }
+    TRY(key_digest(&source.digest, key));
+    TRY(write_source(&o, path, &source));
+    TRY(key_intact(key)); /* before it is believed that the sums are of what the key holds */
     return file_out_commit(o.file);
 }
 

@@ -37,6 +37,16 @@
 
 enum { NATIVE_VERSION = 1, NATIVE_SECTIONS = 15, NATIVE_HEADER_BYTES = 1024, NATIVE_ALIGN = 4096 };
 
+/* What a native key is made of. shape: curve, h_basis, h_reversed, wires, publics, domain and terms_count are taken from it. */
+struct native_source {
+    const struct curve *curve;
+    struct key_shape shape;
+    const struct vkey *vkey;               /* lent */
+    struct sha256 digest;                  /* its name */
+    struct bytes points[KEY_POINTS_COUNT]; /* lent: one a wire, private wire, row of the domain */
+    struct bytes terms;                    /* lent: KEY_TERM_BYTES each, in any order */
+};
+FALLIBLE native_write_source(const char *path, const struct native_source *source);
 /* Writes `key`, a .zkey, natively to `path`. */
 FALLIBLE native_write(const char *path, struct key *key);
 /* Makes checksums and seal right again after bytes of a file were changed: for tests and fuzzers. E_FORMAT when its counts place

@@ -36,6 +36,14 @@ enum point_group key_points_group(enum key_points which) {
     return sets[which].group;
 }
 
+uint64_t key_h_place(uint64_t i, unsigned log2) {
+    uint64_t place = 0;
+    for (unsigned bit = 0; bit < log2; bit++) {
+        place |= (i >> bit & 1) << (log2 - 1 - bit);
+    }
+    return place;
+}
+
 void key_parts_done(struct key_parts *parts) {
     vkey_done(&parts->vkey);
 }

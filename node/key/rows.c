@@ -73,11 +73,9 @@ static FALLIBLE check_term(const struct key_term *t, size_t rows) {
     return OK;
 }
 
-FALLIBLE rows_build(struct rows_built *out, struct rows_dictionary *d, const struct key *key,
-                    uint32_t matrix) {
+FALLIBLE rows_build(struct rows_built *out, struct rows_dictionary *d, struct bytes terms,
+                    const struct key_shape *shape, uint32_t matrix) {
     AUTO(rows_built_done) struct rows_built r = {0};
-    const struct key_shape *shape = key_shape(key);
-    struct bytes terms = key_terms_raw(key);
     size_t all = terms.len / KEY_TERM_BYTES, rows = (size_t)shape->domain_size,
            mine = (size_t)shape->terms_count[matrix];
     REQUIRE(mine < UINT32_MAX, E_RANGE, "a matrix of %zu terms, at most 2^32 - 2 are supported",

@@ -36,7 +36,7 @@ struct rows_built { /* all owned */
     uint32_t rows_count, long_count;
     uint64_t terms_count;
 };
-/* Matrix 0 or 1 of a key whose terms stand in any order; d grows. */
-FALLIBLE rows_build(struct rows_built *out, struct rows_dictionary *d, const struct key *key,
-                    uint32_t matrix);
+/* Matrix 0 or 1 of a shape's terms, KEY_TERM_BYTES each, in any order; d grows. */
+FALLIBLE rows_build(struct rows_built *out, struct rows_dictionary *d, struct bytes terms,
+                    const struct key_shape *shape, uint32_t matrix);
 void rows_built_done(struct rows_built *r);

@@ -45,6 +45,33 @@ static void claim_key_and_proof(void) {
     }
 }
 
+/* Bellman parameters prove once they have their circuit; without it they are told the cure. */
+static void claim_bellman(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    char params[600], circuit[600], witness[600];
+    scratch_open(&s);
+    snprintf(params, sizeof params, "%s", check_vectors("bls12381/bits/circuit.params"));
+    snprintf(circuit, sizeof circuit, "%s", check_vectors("bls12381/bits/circuit.r1cs"));
+    snprintf(witness, sizeof witness, "%s", check_vectors("bls12381/bits/witness.wtns"));
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s p i", params, witness);
+    expect(&r, 2, "--circuit FILE");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key import %s k", params);
+    expect(&r, 2, "--circuit FILE");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+    run_script(
+        &r, &s,
+        "set -e; $BELLOWS key import --circuit %s %s k; "
+        "$BELLOWS prove --backend cpu --format bellman k %s p i; test $(wc -c <p) = 192; "
+        "$BELLOWS key export-vkey k v.json; "
+        "$BELLOWS prove --backend cpu k %s p.json i.json; $BELLOWS verify v.json i.json p.json",
+        circuit, params, witness, witness);
+    expect(&r, 0, "");
+    run_free(&r);
+}
+
 static void claim_seeds(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
@@ -122,6 +149,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"key synth makes keys that are sound, refused, and prove when allowed",
          claim_key_and_proof},
+        {"bellman parameters prove with their circuit, and are refused without", claim_bellman},
         {"the same seed gives the same files, another one others; sizes that cannot be are refused",
          claim_seeds},
         {"bench prove --synth leaves no file", claim_in_memory},
