@@ -57,7 +57,7 @@ static enum err open_parts(struct lane *lane) {
                                         .bytes_max = c->key_disk_bytes,
                                         .allow_insecure = c->allow_insecure_keys,
                                         .check_threads = c->threads,
-                                        .native = !strcmp(lane->backend->ops->name, "cpu")};
+                                        .native = true};
     TRY(keyfiles_open(&lane->keyfiles, &keyfiles));
     struct opinion_options opinion = {.open = c->second_open,
                                       .open_ctx = c->second_ctx,
