@@ -92,8 +92,9 @@ struct key_report { /* of key_check */
     bool remembered; /* an earlier check of this digest was trusted */
 };
 /* Every point canonical, on its curve, in its subgroup; beta and delta the same in G1 and G2. `pool` and `progress` may
- * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same cache folder; where
- * that cannot be written the check works and is made again next time. */
+ * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same cache folder, native
+ * keys excepted, whose name is another file's digest; where that cannot be written the check works and is made again
+ * next time. */
 FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
                    void (*progress)(void *ctx, double done), void *progress_ctx);
 

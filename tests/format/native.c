@@ -256,6 +256,26 @@ static void claim_refusals(void) {
     scratch_close();
 }
 
+/* The check of a .zkey says nothing about a file that claims to be made from it, nor the other way round. */
+static void claim_checks(void) {
+    struct key_report report;
+    scratch_open();
+    const char *path = check_vectors("bn128/mul/circuit.zkey");
+    make(path);
+    struct key *zkey = open_key(path), *native = open_key(native_path);
+    CHECK_OK(key_check(&report, native, NULL, NULL, NULL));
+    CHECK(!report.remembered && report.points_checked > 0);
+    CHECK_OK(key_check(&report, zkey, NULL, NULL, NULL));
+    CHECK(!report.remembered);
+    CHECK_OK(key_check(&report, zkey, NULL, NULL, NULL));
+    CHECK(report.remembered);
+    CHECK_OK(key_check(&report, native, NULL, NULL, NULL));
+    CHECK(!report.remembered);
+    key_unref(&zkey);
+    key_unref(&native);
+    scratch_close();
+}
+
 static enum err write_and_open(void *ctx) {
     struct key *key = NULL;
     TRY(native_write(native_path, ctx));
@@ -282,6 +302,7 @@ int main(int argc, char **argv) {
         {"a sealed file that lies is refused with what is wrong", claim_lies},
         {"a native key is read whole once, and again when it changed", claim_remembered},
         {"only a .zkey becomes native", claim_refusals},
+        {"what is remembered of a .zkey's points does not vouch for a native key", claim_checks},
         {"native_write and opening survive every failed allocation", claim_allocations},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
