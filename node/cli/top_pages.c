@@ -80,19 +80,19 @@ static void draw_sensors(struct top_pen *pen, const struct watch_lane *lane) {
     char used[16], limit[16];
     for (size_t i = 0; i < lane->memory_count; i++) {
         const struct watch_number *n = &lane->memory[i];
-        pen_put(pen, column, PLAIN, "%-15s %s%s%s", n->name, pen_bytes_text(used, n->value),
+        pen_put(pen, column, PLAIN, "%-17s %s%s%s", n->name, pen_bytes_text(used, n->value),
                 n->limit ? " of " : "", n->limit ? pen_bytes_text(limit, n->limit) : "");
         pen->line++;
     }
     for (size_t i = 0; i < WATCH_SENSORS_MAX; i++) {
         if (lane->known[i] && sensors[i].name) {
-            pen_put(pen, column, PLAIN, "%-15s %.1f %s", sensors[i].name,
+            pen_put(pen, column, PLAIN, "%-17s %.1f %s", sensors[i].name,
                     (double)lane->readings[i] * sensors[i].factor, sensors[i].unit);
             pen->line++;
         }
     }
     for (size_t i = 0; i < lane->counters_count; i++) {
-        pen_put(pen, column, PLAIN, "%-15.15s %" PRIu64, lane->counters[i].name,
+        pen_put(pen, column, PLAIN, "%-17.17s %" PRIu64, lane->counters[i].name,
                 lane->counters[i].value);
         pen->line++;
     }

@@ -50,10 +50,12 @@ void pen_bar(const struct top_pen *pen, int column, const char *bar) {
     pen_put(pen, column, PLAIN, "]");
 }
 
-/* "12 s", "3 min", "5 h", "2 d": four to six characters. */
+/* Four to seven characters. */
 const char *pen_span_text(char out[16], uint64_t ns) {
     uint64_t s = ns / 1000000000;
-    if (ns < UINT64_C(10000000000)) {
+    if (ns < UINT64_C(1000000000)) {
+        snprintf(out, 16, ns < UINT64_C(10000000) && ns ? "%.1f ms" : "%.0f ms", (double)ns / 1e6);
+    } else if (ns < UINT64_C(10000000000)) {
         snprintf(out, 16, "%.1f s", (double)ns / 1e9);
     } else if (s < 120) {
         snprintf(out, 16, "%" PRIu64 " s", s);
