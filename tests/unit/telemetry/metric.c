@@ -98,14 +98,13 @@ static void claim_conventions(void) {
     struct metric_source s = source_of(&block, "");
     int families = 0;
     for (int scope = METRIC_SCOPE_LANE; scope <= METRIC_SCOPE_COORDINATOR; scope++) {
-        for (const char *at = page_of((enum metric_scope)scope, &s, 1);
-             (at = strstr(at, "# TYPE ")); at++) {
+        const char *page = page_of((enum metric_scope)scope, &s, 1);
+        for (const char *at = page; (at = strstr(at, "# TYPE ")); at++) {
             char name[128], kind[32], help[160];
             CHECK_EQ(2, sscanf(at, "# TYPE %127s %31s", name, kind));
             check_name(name, kind);
             snprintf(help, sizeof help, "# HELP %s ", name);
-            CHECK_MSG(strstr(page_of((enum metric_scope)scope, &s, 1), help), "%s has no sentence",
-                      name);
+            CHECK_MSG(strstr(page, help), "%s has no sentence", name);
             families++;
         }
     }
