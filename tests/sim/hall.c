@@ -1,6 +1,6 @@
 /* Lanes open and close side by side, as each takes some round trips: WORKERS threads go through them.
  *
- * A thousand lanes are seven thousand threads, nearly all of them asleep on a lock's condition. Kernels since 6.16 keep the sleepers of a
+ * A thousand lanes are nine thousand threads, nearly all of them asleep on a lock's condition. Kernels since 6.16 keep the sleepers of a
  * process in a table of its own, by default so small that each wake-up looks through hundreds of strangers: most of a core
  * went there. The table is made large enough; older kernels do not know the call, nor the need. The processor time of a process is
  * the sum over its threads, too: a lane asks for its own each second, which here would be a thousand sums over thousands. So

@@ -475,5 +475,7 @@ int main(int argc, char **argv) {
         *arguments[k].value = value;
     }
     log_setup(LOG_WARN, 0);
+    /* Each lane's subscriptions would have threads of their own; so the library's few hand out all messages. */
+    setenv("NATS_DEFAULT_TO_LIB_MSG_DELIVERY", "1", 1);
     return check_main(1, (char **)(uintptr_t)left, claims, COUNT_OF(claims));
 }
