@@ -118,6 +118,9 @@ static enum err run_list(struct args *args) {
         }
     }
     puts(json ? "]" : "");
+    if (json) {
+        args_reported(args); /* the numbers say it */
+    }
     REQUIRE(soon == 0, E_RANGE, "%zu of the certificates end within %d days", soon, SOON_DAYS);
     return OK;
 }

@@ -237,6 +237,7 @@ static void claim_files(void) {
     CHECK_EQ(2, ran.exit_code);
     CHECK_HAS(ran.out, "20 days left, renew it");
     site_run(&ran, &s, NULL, "certs list %%certs --json");
+    CHECK(!strstr(ran.out, "\"ok\"")); /* one JSON text, not two */
     CHECK_HAS(ran.out, "{\"name\": \"coordinator.c1\", \"days_left\": 365}");
     site_run(&ran, &s, NULL, "certs issue %%certs worker.a.b");
     CHECK_EQ(2, ran.exit_code);
