@@ -27,11 +27,14 @@ struct speed {
 
 struct key_view {
     struct sha256 digest;
-    uint32_t users;       /* open jobs, and lanes that told of it */
-    uint64_t used_at;     /* for who leaves first */
-    uint64_t guess_ns;    /* from its size; 0: size not known */
-    uint64_t need_bytes;  /* host memory on a CPU lane, from the plan; 0: not known */
-    uint64_t ask_at_ns;   /* when the registry is to be looked at; UINT64_MAX: it has been */
+    uint32_t users;      /* open jobs, and lanes that told of it */
+    uint64_t used_at;    /* for who leaves first */
+    uint64_t guess_ns;   /* from its size; 0: size not known */
+    uint64_t need_bytes; /* host memory on a CPU lane, from the plan; 0: not known */
+    uint64_t ask_at_ns;  /* when the registry is to be looked at; UINT64_MAX: it has been */
+    uint64_t looked_ns;  /* when `fits_nowhere` was found: the round's time */
+    bool
+        fits_nowhere; /* on no open lane: then any is asked, so that the job gets its refusals and ends */
     struct speed *speeds; /* owned; by device */
     uint32_t next;        /* in its hash chain, index + 1 */
 };

@@ -329,9 +329,28 @@ static void account(struct round *r) {
 
 /* --- Choosing --- */
 
+static bool fits_nowhere(const struct coordinator *c, uint32_t key_idx) {
+    for (size_t i = 0; i < c->lanes.count; i++) {
+        if (c->lanes.views[i].open &&
+            lanes_cost(&c->lanes, i, key_idx, c->round_ns).job_ns != SCHEDULE_NEVER) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static struct schedule_cost cost_of(void *ctx, uint32_t key_idx, size_t lane_idx) {
-    const struct coordinator *c = ctx;
-    return lanes_cost(&c->lanes, lane_idx, key_idx, c->round_ns);
+    struct coordinator *c = ctx;
+    struct key_view *key = &c->estimates.keys[key_idx];
+    struct schedule_cost cost = lanes_cost(&c->lanes, lane_idx, key_idx, c->round_ns);
+    if (cost.job_ns == SCHEDULE_NEVER && key->looked_ns != c->round_ns) {
+        key->looked_ns = c->round_ns;
+        key->fits_nowhere = fits_nowhere(c, key_idx);
+    }
+    if (cost.job_ns == SCHEDULE_NEVER && key->fits_nowhere) {
+        cost.job_ns = estimates_job_ns(&c->estimates, key_idx, c->lanes.views[lane_idx].device_idx);
+    }
+    return cost;
 }
 
 static bool was_refused_by(const struct part_view *part, const struct lane_ref *lane) {

@@ -200,12 +200,22 @@ static void claim_plan_decides_where_it_fits(void) {
                &(struct job_order){.case_name = MUL, .job_id = "large", .key_unregistered = true});
     wait_for(&s, "large", JOB_QUEUED);
     clock_sleep_ns(SECOND / 2); /* the registry is looked at */
-    start_lane(&s, 0);
-    CHECK(!next_work(&w, &s, 0, SECOND / 2));
-    wait_for(&s, "large", JOB_QUEUED);
     start_lane(&s, 1);
+    beat(&s, 1, BELLOWS__V1__LANE_STATE__LANE_READY);
+    start_lane(&s, 0);
     CHECK(next_work(&w, &s, 1, 5 * SECOND));
     CHECK_STR("large", w.job);
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    for (int i = 0; i < 3; i++) { /* they wait behind it, though another lane is idle */
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "more%d", i);
+        submit_job(&s.user, &(struct job_order){
+                                .case_name = MUL, .job_id = job_id, .key_unregistered = true});
+        CHECK(next_work(&w, &s, 1, 5 * SECOND));
+    }
+    CHECK(!next_work(&w, &s, 0, SECOND / 2));
+    beat(&s, 1, BELLOWS__V1__LANE_STATE__LANE_DRAINING); /* and if nobody has room for it: */
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));             /* one is asked, to refuse it */
     scene_close(&s);
 }
 
