@@ -563,6 +563,8 @@ enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void 
     for (unsigned i = 0; i < 2; i++) {
         TRY(gpu_stream_after(st->tail[i], st->split));
     }
+    /* The last reduction ends in tail 0, and reads there what tail 1 has left. */
+    TRY(gpu_stream_after(st->tail[1], st->reduced[turn ^ 1]));
     TRY(reduce_buckets(&space, p, g, st));
     TRY(download_results(result, &space, p, g, st->tail[0]));
     TRY(gpu_event_record(st->reduced[turn], st->tail[0]));
