@@ -317,6 +317,17 @@ static void operator_prepares(struct site *s, const char *key) {
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
 }
 
+/* A right that a daemon lacks is a line in its log. */
+static void check_unrefused(const struct site *s, const char *log) {
+    char path[SITE_PATH_BYTES];
+    struct bytes_mut text;
+    snprintf(path, sizeof path, "%s/%s", s->dir, log);
+    CHECK_OK(file_read_all(&text, path, 64 << 20));
+    const char *line = memmem(text.ptr, text.len, "transport.refused", 17);
+    CHECK_MSG(!line, "%s: %.300s", log, line);
+    mem_free(text.ptr);
+}
+
 static void claim_job(void) {
     static const char submit[] = "submit @bn128/chain200/circuit.zkey "
                                  "@bn128/chain200/witness.wtns --allow-insecure-keys";
@@ -381,6 +392,8 @@ static void claim_job(void) {
     CHECK_EQ(2, ran.exit_code);
     site_run(&ran, &s, "submitter.other.bob", "cancel one --tenant acme");
     CHECK_EQ(4, ran.exit_code);
+    check_unrefused(&s, "coordinator.log");
+    check_unrefused(&s, "node.log");
     subscription_close(&events);
     subscription_close(&beats);
     transport_close(&wall);
