@@ -328,6 +328,17 @@ static void check_unrefused(const struct site *s, const char *log) {
     mem_free(text.ptr);
 }
 
+static void check_other_tenant(struct site *s) {
+    struct site_ran ran;
+    site_run(&ran, s, "submitter.other.bob", "status one --tenant acme");
+    CHECK_EQ(4, ran.exit_code);
+    CHECK_HAS(ran.out, "does not permit");
+    site_run(&ran, s, "submitter.other.bob", "status one --tenant other");
+    CHECK_EQ(2, ran.exit_code);
+    site_run(&ran, s, "submitter.other.bob", "cancel one --tenant acme");
+    CHECK_EQ(4, ran.exit_code);
+}
+
 static void claim_job(void) {
     static const char submit[] = "submit @bn128/chain200/circuit.zkey "
                                  "@bn128/chain200/witness.wtns --allow-insecure-keys";
@@ -384,14 +395,7 @@ static void claim_job(void) {
     site_run(&ran, &s, OP, "node --backend cpu");
     CHECK_EQ(2, ran.exit_code);
     CHECK_HAS(ran.out, "its role is operator");
-    /* The other tenant sees none of it. */
-    site_run(&ran, &s, "submitter.other.bob", "status one --tenant acme");
-    CHECK_EQ(4, ran.exit_code);
-    CHECK_HAS(ran.out, "does not permit");
-    site_run(&ran, &s, "submitter.other.bob", "status one --tenant other");
-    CHECK_EQ(2, ran.exit_code);
-    site_run(&ran, &s, "submitter.other.bob", "cancel one --tenant acme");
-    CHECK_EQ(4, ran.exit_code);
+    check_other_tenant(&s); /* sees none of it */
     check_unrefused(&s, "coordinator.log");
     check_unrefused(&s, "node.log");
     subscription_close(&events);
