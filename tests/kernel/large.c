@@ -223,20 +223,25 @@ struct job { /* a slot under one key */
     struct backend_slot *slot;
 };
 
-static void job_run(const struct job *j, struct sums *sums, struct step_times *times,
-                    const struct witness *w) {
-    struct job_watch watch = {0};
-    CHECK_OK(j->b->ops->witness(j->slot, w, &watch));
+/* All work of a job queued; the host waits for counts alone. */
+static void job_start(const struct job *j, const struct witness *w, struct job_watch *watch) {
+    CHECK_OK(j->b->ops->witness(j->slot, w, watch));
     CHECK_OK(j->b->ops->evaluate(j->slot));
     CHECK_OK(j->b->ops->quotient(j->slot));
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         CHECK_OK(j->b->ops->msm(j->slot, i));
     }
+}
+
+static void job_run(const struct job *j, struct sums *sums, struct step_times *times,
+                    const struct witness *w) {
+    struct job_watch watch = {0};
+    job_start(j, w, &watch);
     CHECK_OK(j->b->ops->sums(sums, times, j->slot));
 }
 
 static void time_jobs(const struct setup *s, const struct job *j, const struct witness *w,
-                      enum scalar_mix mix, unsigned runs) {
+                      enum scalar_mix mix, unsigned runs, const struct sums *want) {
     uint64_t total[RUNS_MAX], steps[STEP_COUNT][RUNS_MAX];
     struct step_times times = {0};
     struct sums sums;
@@ -244,6 +249,7 @@ static void time_jobs(const struct setup *s, const struct job *j, const struct w
         uint64_t start = clock_ns();
         job_run(j, &sums, &times, w);
         total[run] = clock_ns() - start;
+        CHECK_MSG(!memcmp(want, &sums, sizeof sums), "run %u of %u has other sums", run, runs);
         for (unsigned step = 0; step < STEP_COUNT; step++) {
             steps[step][run] = times.ns[step];
         }
@@ -350,12 +356,12 @@ static void check_case(const struct setup *s, struct key *key, const struct key_
         j.b->ops->wipe(j.slot);
         check_sums(s, &sums, &w, h);
         if (k->runs) {
-            time_jobs(s, &j, &w, mixes[i], k->runs);
+            time_jobs(s, &j, &w, mixes[i], k->runs, &sums);
             struct witness pinned = {.curve = w.curve, .count = w.count};
             uint8_t *values = pinned_take((size_t)s->wires * 32);
             memcpy(values, w.values, (size_t)s->wires * 32);
             pinned.values = values;
-            time_jobs(s, &j, &pinned, mixes[i], k->runs);
+            time_jobs(s, &j, &pinned, mixes[i], k->runs, &sums);
             time_proofs(s, &j, key, &pinned, mixes[i], k->runs);
             device_done();
         }
@@ -431,6 +437,76 @@ static void claim_plans(void) {
     }
 }
 
+/* Jobs one after the other in one slot, then in two slots by turns, the second begun before the first has ended: every
+ * time the sums of the first, which are checked. Buffers that one stream writes while another still reads them show here
+ * alone, and only where the work before is short: bits. */
+static void check_repeats(enum curve_id id, unsigned log2, enum scalar_mix mix, unsigned jobs) {
+    AUTO(setup_done) struct setup s = {0};
+    AUTO(key_unref) struct key *key = NULL;
+    AUTO(witness_close) struct witness w = {0};
+    AUTO(mem_free_ptr) uint8_t *h = NULL;
+    struct backend_options options = {.kind = BACKEND_CUDA, .device = getenv("BELLOWS_DEVICE")};
+    struct job slots[2] = {{0}};
+    struct job_watch watches[2] = {{0}};
+    struct sums first, sums;
+    struct step_times times = {0};
+    setup_make(&s, id, log2);
+    witness_write(&s, mix);
+    CHECK_OK(key_open(&key, s.key_path, (struct key_options){.allow_insecure = true}));
+    CHECK_OK(witness_open(&w, s.witness_path));
+    CHECK_OK(mem_new_raw(&h, (size_t)s.domain, 32));
+    CHECK_OK(gpu_backend_open(&slots[0].b, &options));
+    CHECK_OK(slots[0].b->ops->key_load(&slots[0].resident, slots[0].b, key));
+    slots[1] = slots[0];
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_OK(slots[i].b->ops->slot_open(&slots[i].slot, slots[i].resident));
+    }
+    job_run(&slots[0], &first, &times, &w);
+    CHECK_OK(slots[0].b->ops->h_scalars(h, slots[0].slot));
+    slots[0].b->ops->wipe(slots[0].slot);
+    check_sums(&s, &first, &w, h);
+    unsigned wrong[2] = {0};
+    for (unsigned i = 0; i < jobs; i++) {
+        job_run(&slots[0], &sums, &times, &w);
+        slots[0].b->ops->wipe(slots[0].slot);
+        wrong[0] += memcmp(&first, &sums, sizeof sums) != 0;
+    }
+    job_start(&slots[0], &w, &watches[0]);
+    for (unsigned i = 1; i <= jobs; i++) {
+        const struct job *ended = &slots[(i - 1) % 2];
+        if (i < jobs) {
+            job_start(&slots[i % 2], &w, &watches[i % 2]);
+        }
+        CHECK_OK(ended->b->ops->sums(&sums, &times, ended->slot));
+        ended->b->ops->wipe(ended->slot);
+        wrong[1] += memcmp(&first, &sums, sizeof sums) != 0;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        slots[i].b->ops->slot_close(&slots[i].slot);
+    }
+    slots[0].b->ops->key_drop(&slots[0].resident);
+    backend_close(&slots[0].b);
+    CHECK_MSG(!wrong[0] && !wrong[1],
+              "%s 2^%u, %s: of %u jobs %u have other sums in one slot, %u in two", s.c->name, log2,
+              mix_name(mix), jobs, wrong[0], wrong[1]);
+}
+
+static void claim_repeats(void) {
+    static const enum scalar_mix mixes[] = {MIX_BITS, MIX_WITNESS, MIX_ZERO, MIX_UNIFORM};
+    bool emulated = device_of_test()->emulated;
+    const char *asked = getenv("BELLOWS_REPEATS");
+    unsigned jobs = asked ? (unsigned)strtoul(asked, NULL, 10) : emulated ? 2 : 300;
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        for (unsigned k = 0; k < COUNT_OF(mixes); k++) { /* the most where work is shortest */
+            unsigned mine = k == 0 || emulated ? jobs : jobs / 6;
+            check_repeats(curves_tested[i], emulated ? 4 : 16, mixes[k], mine);
+            if (!emulated) {
+                check_repeats(curves_tested[i], 18, mixes[k], mine);
+            }
+        }
+    }
+}
+
 /* Many jobs in one slot: the same sums each time, and no device memory lost. */
 static void claim_flat(void) {
     device_of_test();
@@ -501,6 +577,7 @@ int kernel_large(int argc, char **argv) {
         {"a large key's five sums are right for dense and for bit witnesses", claim_large},
         {"a key is proved with in a part of the memory it would like", claim_little_memory},
         {"points that stay in the file give the same sums", claim_streamed},
+        {"jobs in one slot and in two have the same sums every time", claim_repeats},
         {"many jobs in one slot give the same sums and take no more memory", claim_flat},
     };
     static const struct check_claim benches[] = {{"sums bench", bench}};
