@@ -108,6 +108,8 @@ static enum err run_lane(const struct args *args, const struct config *config, c
     process.backend.kind = cpu ? BACKEND_CPU : BACKEND_CUDA;
     process.backend.device = cpu ? NULL : device;
     process.backend.threads_count = threads_of(config, share);
+    const char *tier = getenv("BELLOWS_CPU_TIER"); /* as where commands compute */
+    process.backend.cpu_tier = tier && *tier && strcmp(tier, "auto") ? tier : NULL;
     exit(lane_process_run(&process)); /* its exit code tells the supervisor what to do */
 }
 
