@@ -14,14 +14,14 @@
 
 static void fault(struct audit *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fault(struct audit *a, const char *format, ...) {
-    char text[400];
+    char text[700];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     printf("FAULT    %s\n", text);
     if (a->faults_count++ == 0) {
-        memcpy(a->first, text, sizeof a->first);
+        snprintf(a->first, sizeof a->first, "%.380s", text);
     }
 }
 
@@ -41,12 +41,17 @@ static enum err look_at_record(void *ctx, const struct kv_entry *entry) {
     }
     look->open++;
     if (look->audit) {
-        const struct record_part *p = &r.parts[0];
-        fault(look->audit,
-              "%s is still %s (generation %llu, epoch %llu; partition 0 %s on %s.%u, %u tries): %s",
-              entry->key, job_state_name(r.state), (unsigned long long)r.generation,
-              (unsigned long long)r.epoch, job_state_name(p->state), p->lane.node, p->lane.gpu,
-              p->tries_count, r.reason);
+        char parts[400] = "";
+        size_t at = 0;
+        for (uint32_t i = 0; i < r.parts_count && at < sizeof parts; i++) {
+            const struct record_part *p = &r.parts[i];
+            int n = snprintf(parts + at, sizeof parts - at, " %u %s %s.%u epoch %llu tries %u;", i,
+                             job_state_name(p->state), p->lane.node, p->lane.gpu,
+                             (unsigned long long)p->epoch, p->tries_count);
+            at += n > 0 ? (size_t)n : 0;
+        }
+        fault(look->audit, "%s is still %s:%s %s", entry->key, job_state_name(r.state), parts,
+              r.reason);
     }
     return OK;
 }

@@ -449,7 +449,9 @@ static void claim_sim(void) {
     CHECK_EQ(s->all_count, out.results);
     CHECK_EQ(s->all_count, out.done_records);
     CHECK_EQ(0, out.replaced);
-    CHECK_MSG(out.fairness_s < 1 || out.fairness > 0.9, "the fairness index is %.3f", out.fairness);
+    /* What is not taken in yet nobody can share out: a busy machine's index is not judged. */
+    bool judged = out.fairness_s >= 1 && out.intake_most * 20 < out.backlog_most;
+    CHECK_MSG(!judged || out.fairness > 0.9, "the fairness index is %.3f", out.fairness);
     mem_free(s->counts.drawn_ns);
     mem_free((void *)(uintptr_t)s->placed_ns);
     mem_free(s->sent_ns);
