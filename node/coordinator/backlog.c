@@ -256,10 +256,15 @@ static void timer_set(struct backlog *b, struct job_view *job, uint64_t now_ns) 
     uint64_t at_ns = UINT64_MAX;
     sooner(&at_ns, job->deadline_ns, now_ns);
     sooner(&at_ns, job->aged_ns, now_ns);
+    bool ends = job->used_up || backlog_is_expired(job, now_ns);
     for (uint32_t i = 0; i < job->parts_count; i++) {
-        if (job->parts[i].state == JOB_QUEUED) {
-            sooner(&at_ns, job->parts[i].not_before_ns, now_ns);
+        const struct part_view *part = &job->parts[i];
+        if (part->state == JOB_QUEUED) {
+            sooner(&at_ns, part->not_before_ns, now_ns);
             sooner(&at_ns, job->urgent_ns, now_ns);
+            /* Its wait has just ended, and it is not in its line yet: the timer that would have put it there is the one set anew. */
+            bool overdue = part->not_before_ns && part->not_before_ns <= now_ns && !part->item.line;
+            at_ns = overdue && !ends ? now_ns : at_ns;
         }
     }
     timers_drop(&b->timers, job);

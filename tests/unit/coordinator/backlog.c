@@ -342,6 +342,33 @@ static void claim_learns_from_what_ends(void) {
     scene_close(&s);
 }
 
+/* A record that changes between the end of a wait and the look at the timers takes nothing out of the lines for ever. */
+static void claim_ended_wait_is_not_forgotten(void) {
+    static const uint64_t MS = UINT64_C(1000000);
+    struct scene s;
+    struct record r;
+    struct job_view *view;
+    struct job_name name = {"acme", "j"};
+    struct bytes_mut job = describe("acme", "j", 1, 0);
+    scene_open(&s);
+    CHECK_OK(record_init(&r, bytes_of(job.ptr, job.len), &fingerprint, 1, 2, 1000));
+    record_place(&r, 0, &lane, 1);
+    record_place(&r, 1, &lane, 1);
+    record_start(&r, 0, r.parts[0].epoch, 1);
+    CHECK_OK(backlog_put(&view, &s.b, name, &r, (struct bytes){0}, 1, 100 * MS));
+    record_take_back(&r, 0, r.parts[0].epoch, true, "it died", 1);
+    CHECK_OK(backlog_put(&view, &s.b, name, &r, (struct bytes){0}, 2, 100 * MS));
+    CHECK(view->parts[0].not_before_ns > 100 * MS);
+    uint64_t later_ns = view->parts[0].not_before_ns + MS;
+    record_start(&r, 1, r.parts[1].epoch, 1);
+    CHECK_OK(backlog_put(&view, &s.b, name, &r, (struct bytes){0}, 3, later_ns));
+    backlog_advance(&s.b, later_ns + MS);
+    CHECK(view->parts[0].item.line != NULL);
+    record_done(&r);
+    mem_free(job.ptr);
+    scene_close(&s);
+}
+
 static void claim_no_room_is_remembered(void) {
     struct scene s;
     struct record r;
@@ -409,6 +436,8 @@ int main(int argc, char **argv) {
         {"lines, lanes, timers and counts are what the states say, whatever moves",
          claim_everything_has_its_place},
         {"what lanes finish teaches what a job costs there", claim_learns_from_what_ends},
+        {"a partition whose wait ended just before its job's record changed gets into its line",
+         claim_ended_wait_is_not_forgotten},
         {"a lane without room for a key speaks for those with no more",
          claim_no_room_is_remembered},
         {"backlog_put survives lack of memory", claim_survives_lack_of_memory},
