@@ -226,7 +226,8 @@ void claim_latency(void) {
         atomic_store(&seen_ns, 0);
         send(&h, job_id, &sent_ns);
         uint64_t acked_ns = clock_ns();
-        AUTO(message_free) result_message *r = job_result(&h.user, job_id, 1);
+        result_message *r = job_result(&h.user, job_id, 1);
+        message_free(&r);
         for (int n = 0; n < 1000 && !atomic_load(&seen_ns); n++) { /* its thread may be late */
             clock_sleep_ns(MS);
         }

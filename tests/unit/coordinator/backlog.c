@@ -201,7 +201,7 @@ static void claim_unreadable_leaves_nothing(void) {
 
 /* Where everything stands is what the states say, after any sequence of moves. */
 static void check_places(const struct scene *s, uint64_t now_ns) {
-    size_t waiting = 0, in_lines = s->b.urgent.count, held = 0;
+    size_t waiting = 0, in_lines = s->b.urgent.count;
     uint32_t held_by[3] = {0};
     uint64_t queued_by[3] = {0};
     for (size_t i = 0; i < s->b.count; i++) {
@@ -218,7 +218,6 @@ static void check_places(const struct scene *s, uint64_t now_ns) {
                 held_by[part->lane_idx]++;
                 queued_by[part->lane_idx] += part->cost_ns;
             }
-            held += is_held;
             waiting += part->state == JOB_QUEUED;
         }
         CHECK(job->timer_at == SIZE_MAX || s->b.timers.jobs[job->timer_at] == job);

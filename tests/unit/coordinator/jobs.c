@@ -142,7 +142,8 @@ static void submit(struct scene *s, const char *job_id, uint64_t generation, uin
 }
 
 static void wait_for(struct scene *s, const char *job_id, enum job_state state) {
-    AUTO(record_slot_done) struct record_slot slot = job_record(&s->user, job_id, state);
+    struct record_slot slot = job_record(&s->user, job_id, state);
+    record_slot_done(&slot);
 }
 
 /* --- Where it fits --- */
