@@ -18,7 +18,8 @@
 #include "tests/check/server.h"
 #include "tests/unit/daemon/submitter.h"
 
-#define SECOND UINT64_C(1000000000)
+#define SECOND  UINT64_C(1000000000)
+#define AS_NODE "--as-node"
 
 struct supervised {
     struct check_server server;
@@ -28,36 +29,38 @@ struct supervised {
     pid_t pid;
 };
 
-/* In a process of its own: node_run blocks signals and has children. */
-static void run_node(const struct supervised *s, unsigned lanes_count, const char *script) {
-    const char *argv[] = {"/bin/sh", "-c", script, "lane", NULL};
+/* In a process of its own, started anew: node_run blocks signals and has children. Words: folder, server, lanes (a digit), script. */
+static int run_node(char **words) {
+    const char *argv[] = {"/bin/sh", "-c", words[3], "lane", NULL};
     struct node_config config = {.name = "n",
-                                 .runtime_dir = s->dir,
-                                 .lanes_count = lanes_count,
-                                 .transport = {.url = s->server.url},
+                                 .runtime_dir = words[0],
+                                 .lanes_count = (unsigned)(words[2][0] - '0'),
+                                 .transport = {.url = words[1]},
                                  .drain_ns = SECOND,
                                  .restarts_max = 3,
                                  .lane_argv = argv};
     char go[400];
-    snprintf(go, sizeof go, "%s/go", s->dir);
+    snprintf(go, sizeof go, "%s/go", words[0]);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     log_setup((enum log_level)(LOG_ERROR + 1), 0);
     while (access(go, F_OK) != 0) {
         clock_sleep_ns(SECOND / 100);
     }
-    _exit(err_exit_code(node_run(&config)));
+    return err_exit_code(node_run(&config));
 }
 
 static void supervised_start(struct supervised *s, unsigned lanes_count, const char *script) {
-    char full[700];
+    char full[700], lanes[16];
     *s = (struct supervised){0};
     check_server_start(&s->server, NULL);
     CHECK_OK(dir_make_temp(&s->dir, "bellows-node"));
     CHECK_OK(subject_space_init(&s->user.space, NULL));
     snprintf(full, sizeof full, "cd %s; %s", s->dir, script);
-    s->pid = fork(); /* before the connection makes threads */
+    snprintf(lanes, sizeof lanes, "%u", lanes_count);
+    s->pid = fork();
     if (s->pid == 0) {
-        run_node(s, lanes_count, full);
+        execl("/proc/self/exe", "node", AS_NODE, s->dir, s->server.url, lanes, full, (char *)NULL);
+        _exit(127);
     }
     CHECK(s->pid > 0);
     struct transport_options options = {.url = s->server.url, .open_wait_ns = 10 * SECOND};
@@ -165,6 +168,9 @@ static void claim_no_hope(void) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 6 && !strcmp(argv[1], AS_NODE)) {
+        return run_node(argv + 2);
+    }
     static const struct check_claim claims[] = {
         {"a lane that keeps failing is given up, shown as fenced, and started again when resumed",
          claim_given_up},
