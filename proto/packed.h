@@ -28,7 +28,7 @@
  *
  *     class 0     the scalar is 0
  *     class 1     the scalar is 1
- *     class 2     the next of `small`: x itself, or r + x where x is negative; -2^63 < x < 2^63
+ *     class 2     the next of `small`: x itself, or r + x where x is negative; -2^63 <= x < 2^63
  *     class 3     the next of `full`
  *
  * Nothing says where a block begins: the parts' lengths follow from directory and values_count, their places are sums of
@@ -124,8 +124,8 @@ static inline enum packed_class packed_class_of(int64_t *small, const uint8_t *s
             return PACKED_FULL;
         }
     }
-    *small = -(int64_t)(down & INT64_MAX);
-    return down >> 63 || !down ? PACKED_FULL : PACKED_SMALL;
+    *small = (int64_t)(0 - down); /* two's complement: the least one is -2^63 */
+    return down > UINT64_C(1) << 63 || !down ? PACKED_FULL : PACKED_SMALL;
 }
 
 /* What a block of plain scalars will hold. */

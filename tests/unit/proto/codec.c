@@ -94,7 +94,7 @@ static void claim_round_trip(void) {
     }
 }
 
-/* 2^63 - 1 away from zero, and one more, on both sides; and every width's last value. */
+/* The last of both sides, and one more; and every width's last value. */
 static void claim_edges(void) {
     for (size_t i = 0; i < COUNT_OF(curves); i++) {
         const struct curve *c = curve_by_id(curves[i]);
@@ -135,7 +135,8 @@ static void claim_cheapest(void) {
         {INT64_MAX, false, 8},
         {INT64_MAX, true, 8},
         {(uint64_t)INT64_MAX + 1, false, 0},
-        {(uint64_t)INT64_MAX + 1, true, 0},
+        {(uint64_t)INT64_MAX + 1, true, 8},
+        {(uint64_t)INT64_MAX + 2, true, 0},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct curve *c = curve_by_id(curves[i % 2]);
