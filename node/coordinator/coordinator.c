@@ -22,6 +22,7 @@ static const uint64_t MISSED_MS = 15 * 60 * 1000;
 static const uint64_t HOPE_NS = UINT64_C(1500000000);
 static const uint64_t ENSURE_NS = UINT64_C(5000000000);
 enum {
+    ENSURE_TRIES = 6, /* of five seconds each when nobody answers */
     EVENTS_PER_ROUND = 4096
 }; /* a thousand lanes beat each second, and a round takes round trips */
 
@@ -349,6 +350,20 @@ static void ensure_now_and_then(struct coordinator *c) {
     }
 }
 
+/* A cluster that has just come together leaves requests unanswered for a while. */
+static enum err ensure_at_start(struct coordinator *c) {
+    struct fleet_options fleet = fleet_options_of(c);
+    for (unsigned n = 1;; n++) {
+        enum err code = fleet_ensure(c->links.control, &c->space, &fleet);
+        if ((code != E_TIMEOUT && code != E_NET) || n == ENSURE_TRIES) {
+            return code;
+        }
+        char quoted[ERR_DETAIL_BYTES + 64];
+        log_warn("coordinator.waits", "detail=%s", log_quote(quoted, sizeof quoted, err_detail()));
+        clock_sleep_ns(STAND_BY_NS);
+    }
+}
+
 static void *coordinator_main(void *ctx) {
     struct coordinator *c = ctx;
     while (!atomic_load(&c->stopping)) {
@@ -396,8 +411,7 @@ enum err coordinator_open(struct coordinator **out, const struct coordinator_con
     TRY(subject_space_init(&c->space, config->prefix));
     TRY(estimates_init(&c->estimates));
     /* The bucket of the lease must be there before anybody can lead. */
-    struct fleet_options fleet = fleet_options_of(c);
-    TRY(fleet_ensure(c->links.control, &c->space, &fleet));
+    TRY(ensure_at_start(c));
     c->ensured = true;
     c->ensured_ns = clock_ns();
     TRY(lead_open(&c->lead, links->lease, &c->space, c->name, c->config.lease_ttl_ns));
