@@ -1,8 +1,6 @@
 /* A pipe whose answers are put in order. A late answer of an earlier batch carries an old number and is dropped. */
 #include "node/transport/batch.h"
 
-#include <stdio.h>
-
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/transport/ops.h"
@@ -74,13 +72,6 @@ FALLIBLE batch_publish(struct batch *b, const char *subject, struct bytes data,
     return note_sent(b, b->t->ops->pipe_publish(b->pipe, token, subject, data, options));
 }
 
-static FALLIBLE kv_subject(char out[SUBJECT_BYTES_MAX], const char *bucket, const char *key) {
-    TRY(check_name(bucket, "bucket"));
-    int len = snprintf(out, SUBJECT_BYTES_MAX, "$KV.%s.%s", bucket, key);
-    REQUIRE(len > 0 && len < SUBJECT_BYTES_MAX, E_FORMAT, "key of bucket %s is too long", bucket);
-    return check_subject(out);
-}
-
 FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject) {
     uint64_t token;
     TRY(next_token(&token, b));
@@ -90,18 +81,18 @@ FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject
 }
 
 FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key) {
-    char subject[SUBJECT_BYTES_MAX], stream[SUBJECT_BYTES_MAX + 4];
-    TRY(kv_subject(subject, bucket, key));
-    snprintf(stream, sizeof stream, "KV_%s", bucket);
-    return batch_get_last(b, stream, subject);
+    struct subject stream, subject;
+    TRY(kv_stream(&stream, bucket));
+    TRY(kv_subject(&subject, bucket, key, false));
+    return batch_get_last(b, stream.text, subject.text);
 }
 
 FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, struct bytes value,
                         uint64_t last) {
-    char subject[SUBJECT_BYTES_MAX];
-    TRY(kv_subject(subject, bucket, key));
+    struct subject subject;
+    TRY(kv_subject(&subject, bucket, key, false));
     struct publish_options options = {.expect_last = true, .expect_last_sequence = last};
-    return batch_publish(b, subject, value, &options);
+    return batch_publish(b, subject.text, value, &options);
 }
 
 static void take_answer(struct batch *b, struct pipe_answer *a) {

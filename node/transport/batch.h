@@ -6,7 +6,8 @@
  *
  * Owner    whoever opened it; closed before its transport.
  * Threads  one at a time.
- * Errors   of adding: E_LIMIT for more than BATCH_MAX; those of sending stand in the request's own answer.
+ * Errors   of adding: E_LIMIT for more than BATCH_MAX, E_FORMAT for names that are none; those of sending stand in the request's own
+ *          answer.
  */
 #pragma once
 #include "node/transport/transport.h"

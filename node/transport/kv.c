@@ -23,17 +23,13 @@
 #define POLL_NS  SECOND_NS        /* looks without having been told to */
 #define RETRY_NS (SECOND_NS / 10) /* after an error of the connection */
 
-struct name {
-    char text[SUBJECT_BYTES_MAX];
-};
-
-static FALLIBLE bucket_stream(struct name *out, const char *bucket) {
+FALLIBLE kv_stream(struct subject *out, const char *bucket) {
     TRY(check_name(bucket, "bucket"));
     snprintf(out->text, sizeof out->text, "KV_%s", bucket);
     return OK;
 }
 
-static FALLIBLE key_subject(struct name *out, const char *bucket, const char *key, bool filter) {
+FALLIBLE kv_subject(struct subject *out, const char *bucket, const char *key, bool filter) {
     TRY(check_name(bucket, "bucket"));
     REQUIRE(key && key[0], E_FORMAT, "key of bucket %s is empty", bucket);
     for (const char *c = key; *c; c++) {
@@ -49,9 +45,9 @@ static FALLIBLE key_subject(struct name *out, const char *bucket, const char *ke
 }
 
 FALLIBLE kv_ensure(struct transport *t, const struct kv_config *c) {
-    struct name stream, subjects;
-    TRY(bucket_stream(&stream, c->bucket));
-    TRY(key_subject(&subjects, c->bucket, ">", true));
+    struct subject stream, subjects;
+    TRY(kv_stream(&stream, c->bucket));
+    TRY(kv_subject(&subjects, c->bucket, ">", true));
     return stream_ensure(t, &(struct stream_config){
                                 .name = stream.text,
                                 .subjects = {subjects.text},
@@ -89,10 +85,10 @@ void kv_entry_done(struct kv_entry *e) {
 /* The key's last entry, deletions included. */
 static FALLIBLE get_any(struct kv_entry *out, bool *found, struct transport *t, const char *bucket,
                         const char *key) {
-    struct name stream, subject;
+    struct subject stream, subject;
     struct message m = {0};
-    TRY(bucket_stream(&stream, bucket));
-    TRY(key_subject(&subject, bucket, key, false));
+    TRY(kv_stream(&stream, bucket));
+    TRY(kv_subject(&subject, bucket, key, false));
     TRY(stream_get_last(&m, found, t, stream.text, subject.text));
     if (*found) {
         entry_of(out, &m, bucket);
@@ -124,9 +120,9 @@ struct write {
 
 static FALLIBLE write_key(uint64_t *revision, bool *won, struct transport *t, const char *bucket,
                           const char *key, struct bytes value, struct write w) {
-    struct name subject;
+    struct subject subject;
     struct publish_ack ack;
-    TRY(key_subject(&subject, bucket, key, false));
+    TRY(kv_subject(&subject, bucket, key, false));
     struct publish_options options = {.expect_last = w.expect, .expect_last_sequence = w.last};
     TRY(publish_with_header(&ack, t, subject.text, value, &options,
                             w.delete ? "KV-Operation" : NULL, "DEL"));
@@ -179,9 +175,9 @@ FALLIBLE kv_delete(bool *won, struct transport *t, const char *bucket, const cha
 
 FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv_visit *visit,
                  void *ctx) {
-    struct name stream, subject;
-    TRY(bucket_stream(&stream, bucket));
-    TRY(key_subject(&subject, bucket, filter, true));
+    struct subject stream, subject;
+    TRY(kv_stream(&stream, bucket));
+    TRY(kv_subject(&subject, bucket, filter, true));
     for (uint64_t next = 1;;) {
         struct message m = {0};
         struct kv_entry e;
@@ -204,7 +200,7 @@ struct kv_watch {
     struct transport *t;        /* lent */
     struct follower *follower;  /* owned; NULL where the transport has none */
     struct subscription *hints; /* owned; where it has none */
-    struct name stream, filter;
+    struct subject stream, filter;
     char bucket[SUBJECT_BYTES_MAX];
     uint64_t next;      /* sequence from which on nothing has been handed out */
     uint64_t first_end; /* last sequence at opening */
@@ -232,8 +228,8 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
     w->t = t;
     w->next = 1;
     w->losses = t->ops->losses(t);
-    TRY(bucket_stream(&w->stream, bucket));
-    TRY(key_subject(&w->filter, bucket, filter, true));
+    TRY(kv_stream(&w->stream, bucket));
+    TRY(kv_subject(&w->filter, bucket, filter, true));
     snprintf(w->bucket, sizeof w->bucket, "%s", bucket);
     if (!t->ops->follower_open) {
         TRY(transport_subscribe(&w->hints, t, w->filter.text,

@@ -112,6 +112,10 @@ FALLIBLE publish_with_header(struct publish_ack *out, struct transport *t, const
                              struct bytes data, const struct publish_options *options,
                              const char *header_name, const char *header_value);
 
+/* What a bucket is underneath, from kv.c: its stream, and the subject of a key (`filter`: with wildcards). E_FORMAT for others. */
+FALLIBLE kv_stream(struct subject *out, const char *bucket);
+FALLIBLE kv_subject(struct subject *out, const char *bucket, const char *key, bool filter);
+
 /* What every call asks first. */
 FALLIBLE check_subject(const char *subject); /* not empty, no spaces, short enough */
 FALLIBLE check_name(const char *name,
