@@ -55,14 +55,8 @@ FALLIBLE js_follower_open(struct follower **out, struct transport *base, const c
 }
 
 static void drop_consumer(struct nats_follower *f) {
-    natsMsg *msg = NULL;
     if (f->sub) {
-        nats_unsubscribe(f->t, f->sub);
-        while (natsSubscription_NextMsg(&msg, f->sub, 0) == NATS_OK) {
-            natsMsg_Destroy(msg);
-            msg = NULL;
-        }
-        natsSubscription_Destroy(f->sub);
+        nats_inbox_close(f->t, f->sub);
         f->sub = NULL;
     }
     if (f->consumer[0]) {

@@ -627,7 +627,6 @@ FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *base, uint64_t wait_
 
 void js_pipe_close(struct pipe *base) {
     struct nats_pipe *p = (struct nats_pipe *)base;
-    nats_unsubscribe(p->t, p->sub);
-    natsSubscription_Destroy(p->sub);
+    nats_inbox_close(p->t, p->sub);
     mem_free(p);
 }

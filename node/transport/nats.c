@@ -525,7 +525,7 @@ static FALLIBLE nats_subscription_next(struct message *out, struct subscription 
     return OK;
 }
 
-void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub) {
+static void unsubscribe(struct nats_transport *t, natsSubscription *sub) {
     natsSubscription_Unsubscribe(sub);
     /* The answer to this comes after every message that was on its way. Without a connection none is. */
     if (nats_connected(&t->base)) {
@@ -535,7 +535,7 @@ void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub) {
 
 static void nats_subscription_close(struct subscription *base) {
     struct nats_subscription *s = (struct nats_subscription *)base;
-    nats_unsubscribe(s->t, s->sub);
+    unsubscribe(s->t, s->sub);
     if (s->handler) {
         lock_take(&s->lock);
         while (!s->quiet) {
@@ -569,6 +569,16 @@ FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, 
     }
     *out = sub;
     return OK;
+}
+
+void nats_inbox_close(struct nats_transport *t, natsSubscription *sub) {
+    natsMsg *msg = NULL;
+    unsubscribe(t, sub);
+    while (natsSubscription_NextMsg(&msg, sub, 0) == NATS_OK) {
+        natsMsg_Destroy(msg);
+        msg = NULL;
+    }
+    natsSubscription_Destroy(sub);
 }
 
 const struct transport_ops nats_ops = {

@@ -37,9 +37,9 @@ const char *nats_header(natsMsg *msg, const char *name);
 FALLIBLE nats_check_refused(struct nats_transport *t, uint64_t refused_before, const char *subject);
 /* "<prefix>.<nuid>": subscribe to it with ".*" behind. */
 void nats_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t);
-/* A subscription that loses nothing locally, and its quiet end. */
+/* A subscription that loses nothing locally, and its quiet end: what came too late is dropped. */
 FALLIBLE nats_subscribe_inbox(natsSubscription **out, struct nats_transport *t, const char *inbox);
-void nats_unsubscribe(struct nats_transport *t, natsSubscription *sub);
+void nats_inbox_close(struct nats_transport *t, natsSubscription *sub);
 
 /* The JetStream half: jetstream.c, pull.c and follow.c. */
 enum { API_SUBJECT_BYTES = 640, REPLY_BYTES = TRANSPORT_INBOX_BYTES + 32 };

@@ -254,12 +254,7 @@ void js_puller_close(struct puller *base) {
         natsMsg_Destroy(msg);
         msg = NULL;
     }
-    nats_unsubscribe(p->t, p->sub);
-    while (natsSubscription_NextMsg(&msg, p->sub, 0) == NATS_OK) {
-        natsMsg_Destroy(msg);
-        msg = NULL;
-    }
-    natsSubscription_Destroy(p->sub);
+    nats_inbox_close(p->t, p->sub);
     mem_free(p);
 }
 
