@@ -34,13 +34,9 @@ static uint32_t *chain_of(const struct lanes *l, const struct lane_ref *ref) {
     return &l->chains[hash_xxh64(bytes_of(text, (size_t)len)) % LANE_CHAINS];
 }
 
-static bool same_lane(const struct lane_ref *a, const struct lane_ref *b) {
-    return a->gpu == b->gpu && !strcmp(a->node, b->node);
-}
-
 size_t lanes_find(const struct lanes *l, const struct lane_ref *ref) {
     uint32_t i = *chain_of(l, ref);
-    while (i && !same_lane(&l->views[i - 1].ref, ref)) {
+    while (i && !lane_ref_is(&l->views[i - 1].ref, lane_name_of(ref))) {
         i = l->views[i - 1].next;
     }
     return i ? i - 1 : SIZE_MAX;

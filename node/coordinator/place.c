@@ -355,7 +355,7 @@ static struct schedule_cost cost_of(void *ctx, uint32_t key_idx, size_t lane_idx
 
 static bool was_refused_by(const struct part_view *part, const struct lane_ref *lane) {
     for (uint32_t i = 0; i < part->refused_count; i++) {
-        if (part->refused[i].gpu == lane->gpu && !strcmp(part->refused[i].node, lane->node)) {
+        if (lane_ref_is(&part->refused[i], lane_name_of(lane))) {
             return true;
         }
     }

@@ -294,10 +294,13 @@ bool record_all_parts_done(const struct record *r) {
     return true;
 }
 
+bool lane_ref_is(const struct lane_ref *lane, struct lane_name name) {
+    return lane->gpu == name.gpu && !strcmp(lane->node, name.node);
+}
+
 bool record_part_was_on(const struct record_part *part, struct lane_name lane) {
     for (uint32_t i = 0; i < part->tries_count; i++) {
-        const struct lane_ref *was = &part->tries[i].lane;
-        if (was->gpu == lane.gpu && !strcmp(was->node, lane.node)) {
+        if (lane_ref_is(&part->tries[i].lane, lane)) {
             return true;
         }
     }

@@ -69,6 +69,7 @@ struct lane_ref { /* a lane by value */
 static inline struct lane_name lane_name_of(const struct lane_ref *lane) {
     return (struct lane_name){lane->node, lane->gpu};
 }
+bool lane_ref_is(const struct lane_ref *lane, struct lane_name name);
 
 struct record_try { /* one that did not end in a proof */
     uint64_t epoch, ended_unix_ms;
