@@ -36,15 +36,9 @@ static void bytes_free(struct bytes_mut *b) {
 static void purge_missed(struct coordinator *c, const struct record *r) {
     AUTO(message_free) job_message *job = NULL;
     uint64_t now_ms = clock_unix_ns() / 1000000;
-    if (c->caught_up || r->job.len == 0 || now_ms > r->updated_unix_ms + MISSED_MS ||
-        job_unpack(&job, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
-        return;
-    }
-    for (size_t i = 0; i < job->n_partitions; i++) {
-        const Bellows__V1__Body *body = job->partitions[i]->body;
-        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
-            janitor_add(c->janitor, body->object->bucket, body->object->nuid, body->object->name);
-        }
+    if (!c->caught_up && r->job.len > 0 && now_ms <= r->updated_unix_ms + MISSED_MS &&
+        job_unpack(&job, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) == OK) {
+        janitor_add_job(c->janitor, job, NULL);
     }
 }
 

@@ -27,17 +27,6 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
-static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *object) {
-    for (size_t i = 0; job && i < job->n_partitions; i++) {
-        const Bellows__V1__Body *body = job->partitions[i]->body;
-        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT &&
-            !strcmp(body->object->nuid, object->nuid)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. r NULL:
  * there is no record. */
 static void drop_bodies(struct coordinator *c, const job_message *job, const struct record *r) {
@@ -46,12 +35,7 @@ static void drop_bodies(struct coordinator *c, const job_message *job, const str
         job_unpack(&kept, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
         return; /* not known which ones are in use */
     }
-    for (size_t i = 0; i < job->n_partitions; i++) {
-        const Bellows__V1__Body *body = job->partitions[i]->body;
-        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT && !has_body(kept, body->object)) {
-            janitor_add(c->janitor, body->object->bucket, body->object->nuid, body->object->name);
-        }
-    }
+    janitor_add_job(c->janitor, job, kept);
 }
 
 /* A repeat (code OK) or a refused one leaves nothing behind; `code` is passed on with its detail. */

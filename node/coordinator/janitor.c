@@ -88,6 +88,26 @@ void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const 
     IGNORE(queue_try_put(j->litter, &item));
 }
 
+static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *object) {
+    for (size_t i = 0; job && i < job->n_partitions; i++) {
+        const Bellows__V1__Body *body = job->partitions[i]->body;
+        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT &&
+            !strcmp(body->object->nuid, object->nuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept) {
+    for (size_t i = 0; i < job->n_partitions; i++) {
+        const Bellows__V1__Body *body = job->partitions[i]->body;
+        if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT && !has_body(kept, body->object)) {
+            janitor_add(j, body->object->bucket, body->object->nuid, body->object->name);
+        }
+    }
+}
+
 uint64_t janitor_purged_count(const struct janitor *j) {
     return atomic_load(&j->purged_count);
 }

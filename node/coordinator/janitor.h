@@ -8,10 +8,13 @@
  */
 #pragma once
 #include "node/transport/transport.h"
+#include "proto/job.h"
 
 struct janitor;
 
 FALLIBLE janitor_open(struct janitor **out, struct transport *t);
 void janitor_close(struct janitor **j); /* finishes what it is at, drops the rest */
 void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const char *name);
+/* All objects of a descriptor, but those that `kept` names, too (NULL: none). */
+void janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept);
 uint64_t janitor_purged_count(const struct janitor *j);
