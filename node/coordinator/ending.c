@@ -17,6 +17,22 @@ static uint64_t now_unix_ms(void) {
     return clock_unix_ns() / 1000000;
 }
 
+/* A name that outlives the view it was taken from. */
+struct own_name {
+    char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
+};
+
+static struct own_name own_name_of(struct job_name name) {
+    struct own_name own;
+    snprintf(own.tenant, sizeof own.tenant, "%s", name.tenant);
+    snprintf(own.job, sizeof own.job, "%s", name.job);
+    return own;
+}
+
+static struct job_name name_of(const struct own_name *own) {
+    return (struct job_name){own->tenant, own->job};
+}
+
 void ending_forget(struct coordinator *c, struct job_view *job, bool proved) {
     for (uint32_t i = 0; i < job->bodies_count; i++) {
         janitor_add(c->janitor, job->bodies[i].bucket, job->bodies[i].nuid, job->bodies[i].name);
@@ -117,11 +133,8 @@ static struct job_report report_of(const struct coordinator *c, const struct job
 
 enum err ending_stop(struct coordinator *c, struct job_name name, enum err code, const char *why,
                      enum job_state *state) {
-    char tenant[ID_BYTES_MAX + 1],
-        job_id[ID_BYTES_MAX + 1]; /* the name may be the view's, which goes */
-    snprintf(tenant, sizeof tenant, "%s", name.tenant);
-    snprintf(job_id, sizeof job_id, "%s", name.job);
-    struct job_place at = place_of(c, (struct job_name){tenant, job_id});
+    struct own_name own = own_name_of(name); /* the name may be the view's, which goes */
+    struct job_place at = place_of(c, name_of(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     bool open = false;
@@ -181,10 +194,8 @@ static enum err fetch_parts(struct joined_parts *joined, uint32_t *missing, stru
 }
 
 enum err ending_join(struct coordinator *c, struct job_view *view) {
-    char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
-    snprintf(tenant, sizeof tenant, "%s", view->tenant);
-    snprintf(job_id, sizeof job_id, "%s", view->job);
-    struct job_place at = place_of(c, (struct job_name){tenant, job_id});
+    struct own_name own = own_name_of(job_name_of(view));
+    struct job_place at = place_of(c, name_of(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     AUTO(joined_parts_done) struct joined_parts joined = {.count = 0};
@@ -233,10 +244,8 @@ static enum err send_dead_letter(struct coordinator *c, const struct job_place *
 }
 
 enum err ending_dead(struct coordinator *c, struct job_view *view) {
-    char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
-    snprintf(tenant, sizeof tenant, "%s", view->tenant);
-    snprintf(job_id, sizeof job_id, "%s", view->job);
-    struct job_place at = place_of(c, (struct job_name){tenant, job_id});
+    struct own_name own = own_name_of(job_name_of(view));
+    struct job_place at = place_of(c, name_of(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     enum job_state state;
@@ -263,8 +272,8 @@ enum err ending_dead(struct coordinator *c, struct job_view *view) {
     TRY(send_dead_letter(c, &at, &slot.record, report.fault.detail));
     TRY(finish(c, &slot, &at, job, &report, NULL, 0, JOB_DEAD, &state));
     atomic_fetch_add(&c->dead, 1);
-    log_error("job.dead", "job=%s tenant=%s part=%u attempts=%u deaths=%u refusals=%u", job_id,
-              tenant, idx, counts.attempts, counts.deaths, counts.refusals);
+    log_error("job.dead", "job=%s tenant=%s part=%u attempts=%u deaths=%u refusals=%u", own.job,
+              own.tenant, idx, counts.attempts, counts.deaths, counts.refusals);
     return OK;
 }
 
@@ -303,17 +312,15 @@ static bool is_still_due(const struct job_view *job, uint64_t now_ns) {
 void ending_sweep(struct coordinator *c) {
     uint64_t now_ns = clock_ns();
     for (struct job_view *job = c->backlog.due, *next; job; job = next) {
-        char tenant[ID_BYTES_MAX + 1], job_id[ID_BYTES_MAX + 1];
+        struct own_name own = own_name_of(job_name_of(job));
         next = job->due_next;
-        snprintf(tenant, sizeof tenant, "%s", job->tenant);
-        snprintf(job_id, sizeof job_id, "%s", job->job);
         enum err code = end_if_due(c, job, now_ns);
         if (code != OK) {
             char quoted[ERR_DETAIL_BYTES + 64];
-            log_warn("job.not_ended", "job=%s tenant=%s detail=%s", job_id, tenant,
+            log_warn("job.not_ended", "job=%s tenant=%s detail=%s", own.job, own.tenant,
                      log_quote(quoted, sizeof quoted, err_detail()));
         }
-        job = backlog_find(&c->backlog, (struct job_name){tenant, job_id});
+        job = backlog_find(&c->backlog, name_of(&own));
         if (job && !is_still_due(job, now_ns)) {
             backlog_clear_due(&c->backlog, job);
         }
