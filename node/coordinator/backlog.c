@@ -392,15 +392,21 @@ static void file(struct backlog *b, struct part_view *part, uint64_t now_ns) {
 
 /* --- Learning --- */
 
-/* It was proved on the lane that has it: from when the lane was through with the one before, or later began. */
+/* How long the lane has worked on it: from when it was through with the one before, or later began. */
+static uint64_t spent_ns_of(const struct lane_view *v, const struct part_view *part,
+                            uint64_t now_ns) {
+    uint64_t since_ns = part->known_ns > v->last_ended_ns ? part->known_ns : v->last_ended_ns;
+    return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+/* It was proved on the lane that has it. */
 static void learn(struct backlog *b, const struct part_view *part, uint64_t now_ns) {
     if (part->lane_idx == SIZE_MAX) {
         return;
     }
     struct lane_view *v = &b->lanes->views[part->lane_idx];
     const struct speed *s = &b->estimates->keys[part->job->key_idx].speeds[v->device_idx];
-    uint64_t since_ns = part->known_ns > v->last_ended_ns ? part->known_ns : v->last_ended_ns;
-    uint64_t ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    uint64_t ns = spent_ns_of(v, part, now_ns);
     v->last_ended_ns = now_ns;
     if (!part->sent) {
         return; /* when it began is not known: it was there when this coordinator came */
@@ -509,10 +515,15 @@ static enum err read_descriptor(struct job_view *job, struct backlog *b, const s
     return read_bodies(job, m);
 }
 
+/* The lane gave it back; else its worker died. */
+static bool is_refusal(const struct record_try *t) {
+    return t->counted || t->code != E_DEVICE_LOST;
+}
+
 static enum err read_refusals(struct part_view *view, const struct record_part *part) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < part->tries_count; i++) {
-        count += part->tries[i].counted || part->tries[i].code != E_DEVICE_LOST;
+        count += is_refusal(&part->tries[i]);
     }
     if (count == view->refused_count) {
         return OK; /* tries are only ever added */
@@ -523,7 +534,7 @@ static enum err read_refusals(struct part_view *view, const struct record_part *
     view->refused = refused;
     view->refused_count = 0;
     for (uint32_t i = 0; i < part->tries_count; i++) {
-        if (part->tries[i].counted || part->tries[i].code != E_DEVICE_LOST) {
+        if (is_refusal(&part->tries[i])) {
             refused[view->refused_count++] = part->tries[i].lane;
         }
     }
@@ -747,12 +758,6 @@ static const struct part_view *first_running(const struct lane_view *v) {
         part = part->held_next;
     }
     return part;
-}
-
-static uint64_t spent_ns_of(const struct lane_view *v, const struct part_view *running,
-                            uint64_t now_ns) {
-    uint64_t since_ns = running->known_ns > v->last_ended_ns ? running->known_ns : v->last_ended_ns;
-    return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
 /* A job that has outlived its estimate may go on for long: half as long as it took so far is the least to expect. */
