@@ -43,7 +43,7 @@ static void read_key(struct key_view *key, struct bytes value) {
     AUTO(message_free) Bellows__V1__KeyRecord *m = NULL;
     struct key_shape shape;
     struct plan plan;
-    if (message_unpack(&m, &bellows__v1__key_record__descriptor, value, MESSAGE_BYTES_MAX,
+    if (message_unpack(&m, &bellows__v1__key_record__descriptor, value, KEY_RECORD_BYTES_MAX,
                        "key record") == OK &&
         shape_of(&shape, m) && cpu_plan(&plan, &shape, 1, NULL) == OK) {
         key->need_bytes = plan.host_bytes + plan.pinned_bytes;

@@ -34,7 +34,7 @@ enum err job_event_pack(struct bytes_mut *packed, struct subject *subject,
         m.label = event->job->label;
         m.submitted_unix_ms = event->job->submitted_unix_ms;
     }
-    TRY(message_pack(packed, &m, MESSAGE_BYTES_MAX, "event"));
+    TRY(message_pack(packed, &m, EVENT_BYTES_MAX, "event"));
     *subject = subject_event(at->space, at->name, word);
     return OK;
 }
