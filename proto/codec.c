@@ -41,16 +41,6 @@ static void encode_block(void *ctx, size_t i, unsigned worker) {
     ASSERT(end == e->out + e->offsets[i + 1]);
 }
 
-static void for_blocks(struct pool *pool, size_t count, pool_task *task, void *ctx) {
-    if (pool) {
-        pool_for(pool, count, task, ctx);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        task(ctx, i, 0);
-    }
-}
-
 FALLIBLE codec_survey_open(struct codec_survey *out, struct bytes values, const uint64_t r[4],
                            struct pool *pool) {
     struct codec_survey s = {.values_count = values.len / SCALAR};
@@ -61,7 +51,7 @@ FALLIBLE codec_survey_open(struct codec_survey *out, struct bytes values, const 
     TRY(mem_new(&s.blocks, blocks_count, sizeof *s.blocks));
     struct encode e = {
         .values = values.ptr, .values_count = s.values_count, .r = r, .blocks = s.blocks};
-    for_blocks(pool, blocks_count, survey_block, &e);
+    pool_for(pool, blocks_count, survey_block, &e);
     s.bytes = packed_bytes(s.blocks, s.values_count);
     s.pays = s.bytes <= values.len - values.len / 8;
     *out = s;
@@ -93,7 +83,7 @@ FALLIBLE codec_encode(struct bytes_mut out, const struct codec_survey *survey, s
                        .blocks = survey->blocks,
                        .out = out.ptr,
                        .offsets = offsets};
-    for_blocks(pool, blocks_count, encode_block, &e);
+    pool_for(pool, blocks_count, encode_block, &e);
     return OK;
 }
 
@@ -367,6 +357,6 @@ FALLIBLE codec_decode(struct bytes_mut out, struct bytes section, uint64_t value
     AUTO(codec_close) struct codec_map map = {0};
     TRY(codec_open(&map, section, values_count));
     struct decode d = {.map = &map, .r = r, .out = out.ptr, .failed = ATOMIC_FLAG_INIT};
-    for_blocks(pool, (size_t)map.blocks_count, decode_block, &d);
+    pool_for(pool, (size_t)map.blocks_count, decode_block, &d);
     return d.fault.code == OK ? OK : fault_raise(&d.fault);
 }

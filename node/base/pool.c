@@ -184,6 +184,12 @@ static void run_inline(struct pool *p, size_t count, pool_task *task, void *ctx)
 }
 
 void pool_for(struct pool *p, size_t count, pool_task *task, void *ctx) {
+    if (!p) {
+        for (size_t idx = 0; idx < count; idx++) {
+            task(ctx, idx, 0);
+        }
+        return;
+    }
     if (count <= 1 || p->threads_count == 1 || inside_pool == p) {
         run_inline(p, count, task, ctx);
         return;

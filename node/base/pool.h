@@ -17,6 +17,6 @@ pool_open(struct pool **out,
           unsigned threads_count); /* 0: one per usable core (cgroup and affinity honoured) */
 void pool_close(struct pool **p);
 unsigned pool_threads_count(const struct pool *p); /* worker_idx < this */
-/* Runs task(ctx, 0 … count-1, worker), returns when all are done. */
+/* Runs task(ctx, 0 … count-1, worker), returns when all are done. p NULL: in order, on the caller's thread, as worker 0. */
 void pool_for(struct pool *p, size_t count, pool_task *task, void *ctx);
 unsigned pool_cores_usable(void);

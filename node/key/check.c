@@ -72,16 +72,6 @@ static void check_chunk(void *ctx, size_t idx, unsigned worker_idx) {
     lock_give(&check->lock);
 }
 
-static void run_round(struct check *check, struct pool *pool, size_t chunks_count) {
-    if (pool) {
-        pool_for(pool, chunks_count, check_chunk, check);
-        return;
-    }
-    for (size_t i = 0; i < chunks_count; i++) {
-        check_chunk(check, i, 0);
-    }
-}
-
 /* e(beta1, G2) = e(G1, beta2), and delta likewise. */
 static FALLIBLE twins_check(const struct vkey *vk, const char *name) {
     const struct curve *c = vk->curve;
@@ -111,7 +101,7 @@ static FALLIBLE check_all(struct key_report *out, const struct key_parts *parts,
     while (check.first_chunk < total && !check.failed) {
         uint64_t left = total - check.first_chunk;
         size_t now = left < round ? left : round;
-        run_round(&check, pool, now);
+        pool_for(pool, now, check_chunk, &check);
         check.first_chunk += now;
         if (pace && !pace(pace_ctx, (double)check.first_chunk / (double)total)) {
             break;

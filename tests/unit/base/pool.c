@@ -94,6 +94,17 @@ static void claim_nested(void) {
     CHECK_EQ(0, atomic_load(&bad_workers_count));
 }
 
+static void note_order(void *ctx, size_t idx, unsigned worker_idx) {
+    CHECK_EQ(0, worker_idx);
+    CHECK_EQ(idx, (*(size_t *)ctx)++);
+}
+
+static void claim_no_pool(void) {
+    size_t next = 0;
+    pool_for(NULL, 5, note_order, &next);
+    CHECK_EQ(5, next);
+}
+
 static void claim_limits(void) {
     struct pool *p = NULL;
     CHECK_ERR(E_RANGE, pool_open(&p, 100000));
@@ -121,6 +132,7 @@ int main(int argc, char **argv) {
         {"pool_for runs every index exactly once", claim_once},
         {"twenty thousand small jobs in a row lose nothing", claim_rapid},
         {"a task that calls pool_for runs it inline under its own worker index", claim_nested},
+        {"without a pool the caller runs them in order", claim_no_pool},
         {"zero threads means the usable cores; too many are refused", claim_limits},
         {"a failed allocation is E_LIMIT and starts no thread", claim_allocation},
     };
