@@ -58,7 +58,7 @@ void estimates_key_unref(struct estimates *e, uint32_t key_idx);
 /* Backend and device in the lane's words. Beyond DEVICES_KNOWN_MAX kinds all others share the last one. */
 uint32_t estimates_device(struct estimates *e, const char *backend, const char *device);
 
-/* A job took so long there. `load`: with the key to be loaded first, of which it was known that the job alone takes job_ns. */
+/* A job took so long there, its key being loaded already; loading the key did. */
 void estimates_learn_job(struct estimates *e, uint32_t key_idx, uint32_t device_idx, uint64_t ns);
 void estimates_learn_load(struct estimates *e, uint32_t key_idx, uint32_t device_idx, uint64_t ns);
 void estimates_tell(struct estimates *e, uint32_t key_idx, uint32_t device_idx, uint64_t job_ns,

@@ -1,4 +1,5 @@
-/* Shared by nats.c (connection and core messages) and jetstream.c (streams and consumers over requests). */
+/* Shared by nats.c (connection and core messages) and what speaks JetStream over requests: jetstream.c (streams, consumers, pipes),
+ * pull.c and follow.c (reading them). */
 #pragma once
 #include "node/base/json.h"
 #include "node/base/lock.h"

@@ -11,7 +11,7 @@
 static const struct sha256 fingerprint = {{1}};
 static const struct lane_ref lane = {"w", 0};
 
-/* A descriptor with so many one-value witnesses, each "inline". */
+/* A descriptor with one partition, its witness of one value in an object. */
 static struct bytes_mut describe(const char *tenant, const char *job_id, uint32_t priority,
                                  uint64_t deadline_ms) {
     job_message m = BELLOWS__V1__JOB__INIT;
