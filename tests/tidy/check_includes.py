@@ -17,7 +17,7 @@ LAYERS = [
     {"staging"},
     {"transport"},
     {"job"},
-    {"daemon", "coordinator"},
+    {"daemon", "coordinator", "submit"},
     {"cli"},
 ]
 ALSO = {("witness", "key")}  # a witness is read against its key

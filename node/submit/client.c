@@ -1,0 +1,158 @@
+/* The connection is opened once for all that a command or a program asks of the fleet; keys go up in the clients' own chunks, so that any
+ * NATS client can fetch them.
+ */
+#include "node/submit/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/file.h"
+#include "node/base/mem.h"
+#include "proto/unpack.h"
+
+static const uint64_t CONTROL_WAIT_NS = UINT64_C(5000000000);
+
+/* One question spares the wait for an answer that nobody can give. A role may not ask for a stream's state, which holds
+ * everybody's subjects; it may read the lease. */
+static enum err check_fleet(const struct client *c) {
+    struct stream_info info;
+    if (c->has_role) {
+        AUTO(kv_entry_done) struct kv_entry lease = {0};
+        struct subject lead = kv_bucket_name(&c->space, "lead");
+        bool found = false;
+        return kv_get(&lease, &found, c->transport, lead.text, "leader");
+    }
+    struct subject bucket = kv_bucket_name(&c->space, "jobs");
+    char name[SUBJECT_BYTES_MAX + 4];
+    snprintf(name, sizeof name, "KV_%s", bucket.text);
+    enum err code = stream_info(&info, c->transport, name);
+    REQUIRE(code != E_NET, E_NET,
+            "no fleet lives on %s yet (prefix %s): start `bellows coordinator` there", c->server,
+            c->space.prefix);
+    return code;
+}
+
+enum err client_connect(struct client *out, const struct client_options *options) {
+    AUTO(client_close) struct client c = {0};
+    const struct transport_options *way = &options->transport;
+    REQUIRE(strlen(way->url) < sizeof c.server, E_USAGE,
+            "the server's address has %zu bytes, at most %zu are taken", strlen(way->url),
+            sizeof c.server - 1);
+    if (options->tenant) {
+        TRY(id_check(options->tenant, "tenant"));
+        snprintf(c.tenant, sizeof c.tenant, "%s", options->tenant);
+    }
+    snprintf(c.server, sizeof c.server, "%s", way->url);
+    c.has_role = way->creds_file || way->tls.cert_file;
+    TRY(subject_space_init(&c.space, options->prefix));
+    enum err code = transport_open(&c.transport, way);
+    if (code != OK) {
+        struct fault fault = fault_of(code);
+        FAIL(code, "%.400s%s%s", fault.detail, options->hint ? "; " : "",
+             options->hint ? options->hint : "");
+    }
+    TRY(check_fleet(&c));
+    *out = c;
+    c = (struct client){0};
+    return OK;
+}
+
+void client_close(struct client *c) {
+    transport_close(&c->transport);
+    *c = (struct client){0};
+}
+
+struct job_place client_place(const struct client *c, const char *job) {
+    return (struct job_place){c->transport, &c->space, {c->tenant, job}};
+}
+
+static void bytes_free(struct bytes_mut *b) {
+    mem_free(b->ptr);
+}
+
+enum err client_control(Bellows__V1__ControlReply **reply, const struct client *c,
+                        const struct subject *subject, Bellows__V1__Control *request) {
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    AUTO(message_done) struct message answer = {0};
+    request->version = WIRE_VERSION;
+    TRY(message_pack(&packed, request, CONTROL_BYTES_MAX, "control request"));
+    TRY(transport_request(&answer, c->transport, subject->text, bytes_of(packed.ptr, packed.len),
+                          CONTROL_WAIT_NS));
+    return message_unpack(reply, &bellows__v1__control_reply__descriptor, answer.data,
+                          CONTROL_BYTES_MAX, "control reply");
+}
+
+/* --- Keys --- */
+
+static enum err register_key(const struct client *c, struct key *key, const struct sha256 *digest,
+                             const struct object_info *info) {
+    const struct key_shape *shape = key_shape(key);
+    Bellows__V1__KeyRecord m = BELLOWS__V1__KEY_RECORD__INIT;
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    char hex[SHA256_HEX_BYTES];
+    struct subject bucket = kv_bucket_name(&c->space, "keys");
+    uint64_t revision;
+    sha256_hex(hex, digest);
+    m.version = WIRE_VERSION;
+    m.digest = (ProtobufCBinaryData){SHA256_BYTES, (uint8_t *)(uintptr_t)digest->b};
+    m.curve = shape->curve;
+    m.file_bytes = shape->file_bytes;
+    m.format = (char *)(uintptr_t)(shape->format == KEY_FORMAT_ZKEY ? "zkey" : "bellman");
+    m.wires_count = shape->wires_count;
+    m.public_count = shape->public_count;
+    m.domain_size = shape->domain_size;
+    m.terms_a_count = shape->terms_count[0];
+    m.terms_b_count = shape->terms_count[1];
+    m.added_unix_ms = clock_unix_ns() / 1000000;
+    m.nuid = (char *)(uintptr_t)info->nuid;
+    TRY(message_pack(&packed, &m, KEY_RECORD_BYTES_MAX, "key record"));
+    return kv_put(&revision, c->transport, bucket.text, hex, bytes_of(packed.ptr, packed.len));
+}
+
+static enum err upload_key(struct object_info *info, const struct client *c, struct key *key,
+                           const char *hex) {
+    AUTO(file_map_close) struct file_map map = {0};
+    AUTO(object_upload_close) struct object_upload *upload = NULL;
+    struct subject bucket = bucket_keys(&c->space);
+    TRY(file_map_open(&map, key_path(key)));
+    TRY(object_upload_open(&upload, c->transport, bucket.text, hex));
+    for (size_t at = 0; at < map.bytes.len; at += OBJECT_CHUNK_BYTES) {
+        size_t left = map.bytes.len - at;
+        TRY(object_upload_chunk(
+            upload,
+            bytes_of(map.bytes.ptr + at, left < OBJECT_CHUNK_BYTES ? left : OBJECT_CHUNK_BYTES)));
+    }
+    return object_upload_commit(info, upload);
+}
+
+enum err client_push_key(bool *stored, const struct client *c, struct key *key,
+                         const struct sha256 *digest) {
+    char hex[SHA256_HEX_BYTES];
+    struct subject bucket = bucket_keys(&c->space), registry = kv_bucket_name(&c->space, "keys");
+    struct object_info info;
+    AUTO(kv_entry_done) struct kv_entry entry = {0};
+    bool is_there = false, registered = false;
+    REQUIRE(key_shape(key)->format != KEY_FORMAT_NATIVE, E_USAGE,
+            "%s: keys in the native layout stay on their machine; give the key it was made from",
+            key_path(key));
+    sha256_hex(hex, digest);
+    TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
+    if (!is_there) {
+        enum err code = upload_key(&info, c, key, hex);
+        REQUIRE(
+            code != E_NET || !c->has_role, E_NET,
+            "the fleet has no key %.16s, and storing it failed: %.200s; if this role may not, an "
+            "operator does it with `bellows key push`",
+            hex, fault_of(code).detail);
+        TRY(code);
+        REQUIRE(!memcmp(&info.sha256, digest, sizeof *digest), E_IO,
+                "%s changed while it was stored; try again", key_path(key));
+    }
+    TRY(kv_get(&entry, &registered, c->transport, registry.text, hex));
+    if (!registered) {
+        TRY(register_key(c, key, digest, &info));
+    }
+    *stored = !is_there;
+    return OK;
+}

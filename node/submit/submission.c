@@ -1,0 +1,317 @@
+/* open: what a result of so many proofs would take ─ add: does the witness fit the key ─ send: key into the fleet if absent ─ bodies:
+ * inline while they are small, else objects ─ subscribe ─ publish the descriptor
+ */
+#include "node/submit/submission.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/base/rng.h"
+#include "proto/body.h"
+
+enum { INLINE_ALL_MAX = JOB_BYTES_MAX - 32 * 1024, PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
+
+struct part_draft {          /* one partition on its way */
+    struct witness witness;  /* owned */
+    Bellows__V1__Body *body; /* owned: mem_free */
+    struct bytes_mut frames; /* owned: the inline body */
+    Bellows__V1__Partition partition;
+    char object_name[192];
+    struct object_info object;
+    struct subject bucket; /* lent to body, like the names above */
+};
+
+struct submission {
+    struct key *key; /* owned (ref) */
+    struct sha256 digest;
+    const struct client *client; /* lent, once sent */
+    struct part_draft *parts;    /* owned */
+    size_t parts_count, parts_max;
+    char job_id[ID_BYTES_MAX + 1];
+    char reply[TRANSPORT_INBOX_BYTES];
+    uint64_t generation, inline_left;
+    struct waiter *waiter; /* owned */
+    bool bucket_made;
+};
+
+static void bytes_wipe(struct bytes_mut *b) {
+    if (b->ptr) {
+        mem_wipe(b->ptr, b->len);
+    }
+    mem_free(b->ptr);
+}
+
+void submission_close(struct submission **at) {
+    struct submission *s = *at;
+    if (!s) {
+        return;
+    }
+    waiter_close(&s->waiter);
+    for (size_t i = 0; i < s->parts_count; i++) {
+        witness_close(&s->parts[i].witness);
+        mem_free(s->parts[i].body);
+        bytes_wipe(&s->parts[i].frames);
+    }
+    mem_free(s->parts);
+    key_unref(&s->key);
+    mem_free_ptr(at);
+}
+
+/* --- Before the network --- */
+
+enum err submission_open(struct submission **out, struct key *key, size_t count) {
+    AUTO(submission_close) struct submission *s = NULL;
+    const struct key_shape *shape = key_shape(key);
+    REQUIRE(count > 0 && count <= JOB_PARTITIONS_MAX, E_USAGE, "%zu witnesses; one job has 1 to %d",
+            count, JOB_PARTITIONS_MAX);
+    uint64_t bytes = result_bytes_expected(key_curve(key), shape->public_count, (uint32_t)count);
+    REQUIRE(bytes <= RESULT_BYTES_MAX, E_USAGE,
+            "a result of %zu proofs with %u public signals each has about %" PRIu64
+            " bytes, at most %d are stored; submit fewer witnesses per job",
+            count, shape->public_count, bytes, RESULT_BYTES_MAX);
+    TRY(mem_new(&s, 1, sizeof *s));
+    s->inline_left = INLINE_ALL_MAX;
+    s->key = key_ref(key);
+    s->parts_max = count;
+    TRY(mem_new(&s->parts, count, sizeof *s->parts));
+    TRY(key_digest(&s->digest, key));
+    *out = TAKE(s);
+    return OK;
+}
+
+enum err submission_add(struct submission *s, struct witness *witness) {
+    ASSERT(s->parts_count < s->parts_max && !s->client);
+    TRY(witness_fits(witness, key_shape(s->key), key_path(s->key)));
+    s->parts[s->parts_count++].witness = *witness;
+    *witness = (struct witness){0};
+    return OK;
+}
+
+/* 26 characters, ordered by time, unpredictable at the end. */
+static enum err make_job_id(char out[ID_BYTES_MAX + 1]) {
+    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    uint8_t random[16];
+    uint64_t ms = clock_unix_ns() / 1000000;
+    TRY(rng_os(random, sizeof random));
+    for (int i = 9; i >= 0; i--) {
+        out[i] = digits[ms & 31];
+        ms >>= 5;
+    }
+    for (int i = 0; i < 16; i++) {
+        out[10 + i] = digits[random[i] & 31];
+    }
+    out[26] = 0;
+    return OK;
+}
+
+/* --- Bodies --- */
+
+static enum err upload_frame(void *ctx, struct bytes frame) {
+    return object_upload_chunk(ctx, frame);
+}
+
+static enum err upload_once(struct body_summary *summary, struct submission *s,
+                            struct part_draft *p, const struct frame_layout *layout,
+                            struct bytes data) {
+    AUTO(object_upload_close) struct object_upload *upload = NULL;
+    struct subject bucket = bucket_in(&s->client->space, s->client->tenant);
+    TRY(object_upload_open(&upload, s->client->transport, bucket.text, p->object_name));
+    TRY(body_write(summary, layout, &data, upload_frame, upload));
+    return object_upload_commit(&p->object, upload);
+}
+
+static enum err put_object(struct body_summary *summary, struct submission *s, struct part_draft *p,
+                           const struct frame_layout *layout, struct bytes data) {
+    enum err code = OK;
+    if (!s->bucket_made && !s->client->has_role) { /* else an operator has made it */
+        TRY(fleet_ensure_tenant(s->client->transport, &s->client->space, s->client->tenant,
+                                &(struct fleet_options){0}));
+        s->bucket_made = true;
+    }
+    for (int n = 0; n < UPLOAD_TRIES; n++) {
+        code = upload_once(summary, s, p, layout, data);
+        if (err_class(code) != CLASS_WORLD) {
+            break; /* a lost connection makes an object useless: it is begun anew */
+        }
+    }
+    return code;
+}
+
+static enum err write_body(struct submission *s, size_t idx, struct pool *pool) {
+    struct part_draft *p = &s->parts[idx];
+    struct frame_layout layout;
+    struct body_summary summary;
+    AUTO(body_vector_close) struct body_vector v = {0};
+    struct body_place place = {0};
+    p->bucket = bucket_in(&s->client->space, s->client->tenant);
+    size_t inline_max =
+        s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
+    TRY(body_vector_open(&v, SECTION_WITNESS_RAW,
+                         bytes_of(p->witness.values, p->witness.count * SCALAR_BYTES),
+                         p->witness.curve->r.w, pool));
+    TRY(body_layout_of_witness(&layout, &v.section));
+    TRY(body_write_inline(&summary, &p->frames, &layout, &v.data, inline_max));
+    if (p->frames.ptr) {
+        s->inline_left -= p->frames.len;
+        place.inline_frames = bytes_of(p->frames.ptr, p->frames.len);
+    } else {
+        /* A name of its own: sent again, a job must not replace the body that its first sending is using. */
+        char nuid[NUID_BYTES];
+        transport_nuid(nuid);
+        snprintf(p->object_name, sizeof p->object_name, "%s.%" PRIu64 ".%zu.%s", s->job_id,
+                 s->generation, idx, nuid);
+        TRY(put_object(&summary, s, p, &layout, v.data));
+        place.bucket = p->bucket.text;
+        place.name = p->object_name;
+        place.nuid = p->object.nuid;
+    }
+    TRY(body_describe(&p->body, &summary, place));
+    bellows__v1__partition__init(&p->partition);
+    p->partition.body = p->body;
+    return OK;
+}
+
+static enum err write_bodies(struct submission *s, const struct submission_options *options) {
+    AUTO(pool_close) struct pool *pool = NULL;
+    TRY(pool_open(&pool, 0));
+    for (size_t i = 0; i < s->parts_count; i++) {
+        if (options->progress) {
+            options->progress(options->progress_ctx, (double)i / (double)s->parts_count);
+        }
+        TRY(write_body(s, i, pool));
+    }
+    return OK;
+}
+
+/* --- The descriptor --- */
+
+static enum err pack_job(struct bytes_mut *out, struct sha256 *fingerprint, struct submission *s,
+                         const struct submission_options *options) {
+    job_message job = BELLOWS__V1__JOB__INIT;
+    Bellows__V1__Partition *partitions[JOB_PARTITIONS_MAX];
+    for (size_t i = 0; i < s->parts_count; i++) {
+        partitions[i] = &s->parts[i].partition;
+    }
+    job.version = WIRE_VERSION;
+    job.job_id = s->job_id;
+    job.tenant = (char *)(uintptr_t)s->client->tenant;
+    job.key_digest = (ProtobufCBinaryData){SHA256_BYTES, s->digest.b};
+    job.curve = (Bellows__V1__Curve)key_shape(s->key)->curve;
+    job.label = (char *)(uintptr_t)(options->label ? options->label : "");
+    job.priority = options->priority;
+    job.deadline_unix_ms = options->deadline_unix_ms;
+    job.reply_subject = s->reply;
+    job.generation = s->generation;
+    job.submitted_unix_ms = clock_unix_ns() / 1000000;
+    job.n_partitions = s->parts_count;
+    job.partitions = partitions;
+    TRY(job_check(&job, NULL, UINT64_MAX));
+    TRY(job_fingerprint(fingerprint->b, &job));
+    return job_pack(out, &job);
+}
+
+/* Which generation this is: 1, or one more than that of an ended job that may be sent again. */
+static enum err find_generation(struct submission *s) {
+    struct job_place at = client_place(s->client, s->job_id);
+    AUTO(record_slot_done) struct record_slot slot = {0};
+    bool found = false;
+    TRY(record_load(&slot, &found, &at));
+    s->generation = found ? slot.record.generation : 1;
+    if (found && job_state_may_reopen(slot.record.state)) {
+        s->generation++;
+    }
+    return OK;
+}
+
+/* The id of somebody's other work? The server drops repeats of a message id, so only the record can tell. */
+static enum err check_taken(struct submission *s, const struct sha256 *fingerprint) {
+    struct job_place at = client_place(s->client, s->job_id);
+    AUTO(record_slot_done) struct record_slot slot = {0};
+    bool found = false;
+    TRY(record_load(&slot, &found, &at));
+    REQUIRE(!found || slot.record.generation != s->generation ||
+                !memcmp(&slot.record.fingerprint, fingerprint, sizeof *fingerprint),
+            E_USAGE, "job id %s is taken by other work of tenant %s; use another id", s->job_id,
+            s->client->tenant);
+    return OK;
+}
+
+/* The server drops repeats of a message id unread. A sending with bodies in the bucket has an id of its own, so that the coordinator
+ * meets it and purges them when the job is known already. */
+static void make_message_id(char *out, size_t out_bytes, const struct submission *s) {
+    struct job_name name = {s->client->tenant, s->job_id};
+    struct subject id = message_id_of_job(name, s->generation);
+    const char *nuid = "";
+    for (size_t i = 0; i < s->parts_count && !*nuid; i++) {
+        nuid = s->parts[i].object.nuid;
+    }
+    snprintf(out, out_bytes, "%s%s%s", id.text, *nuid ? "." : "", nuid);
+}
+
+static enum err publish(struct submission *s, const struct submission_options *options) {
+    AUTO(bytes_wipe) struct bytes_mut packed = {0};
+    struct sha256 fingerprint;
+    struct job_name name = {s->client->tenant, s->job_id};
+    struct subject subject = subject_job(&s->client->space, options->priority, s->digest.b, name);
+    struct publish_ack ack;
+    char id[SUBJECT_BYTES_MAX + 72];
+    make_message_id(id, sizeof id, s);
+    TRY(pack_job(&packed, &fingerprint, s, options));
+    TRY(check_taken(s, &fingerprint));
+    enum err code = E_TIMEOUT;
+    for (int n = 0; n < PUBLISH_TRIES && (code == E_TIMEOUT || code == E_QUEUE); n++) {
+        if (code == E_QUEUE) {
+            clock_sleep_ns(UINT64_C(200000000) << n);
+        }
+        code = transport_publish(&ack, s->client->transport, subject.text,
+                                 bytes_of(packed.ptr, packed.len),
+                                 &(struct publish_options){.message_id = id});
+    }
+    if (code == E_NET) {
+        struct fault fault = fault_of(code);
+        FAIL(E_NET, "%.400s; has a coordinator been started on this server?", fault.detail);
+    }
+    return code;
+}
+
+/* --- All of it --- */
+
+enum err submission_send(struct submission *s, const struct client *client,
+                         const struct submission_options *options) {
+    bool stored = false;
+    ASSERT(s->parts_count == s->parts_max && !s->client);
+    if (options->job) {
+        TRY(id_check(options->job, "job"));
+        snprintf(s->job_id, sizeof s->job_id, "%s", options->job);
+    } else {
+        TRY(make_job_id(s->job_id));
+    }
+    s->client = client;
+    TRY(find_generation(s));
+    TRY(client_push_key(&stored, client, s->key, &s->digest));
+    TRY(write_bodies(s, options));
+    if (options->wait) {
+        transport_inbox(s->reply, client->transport);
+        TRY(waiter_open(&s->waiter, client, s->job_id, s->reply));
+    }
+    return publish(s, options);
+}
+
+enum err submission_wait(result_message **out, struct submission *s, uint64_t limit_ns) {
+    return waiter_wait(out, s->waiter, s->generation, true, limit_ns);
+}
+
+const char *submission_job(const struct submission *s) {
+    return s->job_id;
+}
+
+uint64_t submission_generation(const struct submission *s) {
+    return s->generation;
+}
+
+const struct sha256 *submission_key_digest(const struct submission *s) {
+    return &s->digest;
+}
