@@ -19,36 +19,6 @@ enum {
     SCALAR_WORDS = 4
 };
 
-#define TABLES(tier)                                                                               \
-    extern const struct fixed_ops bn254_##tier##_fixed_ops[2];                                     \
-    extern const struct fixed_ops bls12_381_##tier##_fixed_ops[2];
-TABLES(portable)
-#ifdef __x86_64__
-TABLES(adx)
-TABLES(ifma)
-#endif
-
-/* By the names of tier.h. */
-static const struct {
-    const char *tier;
-    const struct fixed_ops *bn254, *bls12_381;
-} tables[] = {
-#ifdef __x86_64__
-    {"ifma", bn254_ifma_fixed_ops, bls12_381_ifma_fixed_ops},
-    {"adx", bn254_adx_fixed_ops, bls12_381_adx_fixed_ops},
-#endif
-    {"portable", bn254_portable_fixed_ops, bls12_381_portable_fixed_ops},
-};
-
-static const struct fixed_ops *table_of(const struct cpu_ops *ops, enum point_group group) {
-    size_t i = 0;
-    while (strcmp(tables[i].tier, ops->tier) != 0) {
-        i++;
-        ASSERT(i < COUNT_OF(tables)); /* every tier has one */
-    }
-    return ops->curve == CURVE_BN254 ? &tables[i].bn254[group] : &tables[i].bls12_381[group];
-}
-
 struct fixed {
     const struct fixed_ops *ops; /* constant */
     const struct curve *curve;
@@ -130,7 +100,7 @@ FALLIBLE fixed_open(struct fixed **out, const struct cpu_ops *ops, enum point_gr
     AUTO(fixed_close) struct fixed *f = NULL;
     AUTO(mem_free_ptr) uint8_t *powers = NULL;
     TRY(mem_new(&f, 1, sizeof *f));
-    f->ops = table_of(ops, group);
+    f->ops = &ops->fixed[group];
     f->curve = curve_by_id(ops->curve);
     f->group = group;
     f->bits = count >= LARGE_FROM ? BITS_LARGE : BITS_SMALL;

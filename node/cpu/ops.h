@@ -6,6 +6,9 @@
  *     matrix_tmpl.c     matrix          a = A·w, b = B·w
  *     ntt_tmpl.c        domain          tables and the steps of transforms that ntt.c and quotient.c put together
  *     msm_tmpl.c        group           parts of a multi-scalar multiplication that msm.c schedules
+ *     rows_tmpl.c       rows            a = A·w, b = B·w from rows and a dictionary: rows.h
+ *     fixed_tmpl.c      fixed           additions for multiples of the generators: fixed.h
+ *     rate_tmpl.c       rate            products alone, for the ceiling: rate.h
  *
  * Threads  const; each function says who may call it at the same time.
  */
@@ -134,6 +137,10 @@ struct matrix_ops {
 
 /* --- The tables --- */
 
+struct rows_ops;
+struct fixed_ops;
+struct rate_ops;
+
 struct cpu_ops {
     const char *tier;
     enum curve_id curve;
@@ -141,4 +148,7 @@ struct cpu_ops {
     const struct group_ops *group; /* two, by enum point_group */
     const struct domain_ops *domain;
     const struct matrix_ops *matrix;
+    const struct rows_ops *rows;
+    const struct fixed_ops *fixed; /* two, by enum point_group */
+    const struct rate_ops *rate;
 };

@@ -6,36 +6,6 @@
 #include "node/base/clock.h"
 
 #include <stdatomic.h>
-#include <string.h>
-
-#define TABLES(tier)                                                                               \
-    extern const struct rate_ops bn254_##tier##_rate_ops;                                          \
-    extern const struct rate_ops bls12_381_##tier##_rate_ops;
-TABLES(portable)
-#ifdef __x86_64__
-TABLES(adx)
-TABLES(ifma)
-#endif
-
-static const struct {
-    const char *tier;
-    const struct rate_ops *bn254, *bls12_381;
-} tables[] = {
-#ifdef __x86_64__
-    {"ifma", &bn254_ifma_rate_ops, &bls12_381_ifma_rate_ops},
-    {"adx", &bn254_adx_rate_ops, &bls12_381_adx_rate_ops},
-#endif
-    {"portable", &bn254_portable_rate_ops, &bls12_381_portable_rate_ops},
-};
-
-static const struct rate_ops *table_of(const struct cpu_ops *ops) {
-    size_t i = 0;
-    while (strcmp(tables[i].tier, ops->tier) != 0) {
-        i++;
-        ASSERT(i < COUNT_OF(tables)); /* every tier has one */
-    }
-    return ops->curve == CURVE_BN254 ? tables[i].bn254 : tables[i].bls12_381;
-}
 
 struct chains {
     uint64_t (*run)(uint64_t rounds);
@@ -68,6 +38,6 @@ static double measure(uint64_t (*run)(uint64_t), unsigned products, struct pool 
 }
 
 void rate_measure(struct rates *out, const struct cpu_ops *ops, struct pool *pool) {
-    const struct rate_ops *r = table_of(ops);
+    const struct rate_ops *r = ops->rate;
     *out = (struct rates){measure(r->fp, r->products, pool), measure(r->fr, r->products, pool)};
 }
