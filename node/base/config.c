@@ -407,6 +407,32 @@ void config_sample(struct text *out) {
     }
 }
 
+void config_describe_json(struct text *out) {
+    static const char *const kinds[] = {"text", "choice", "bytes", "span", "count", "switch"};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct row *row = &rows[i];
+        char flag[NAME_BYTES_MAX], variable[NAME_BYTES_MAX], range[2 * QUANTITY_TEXT_BYTES + 8];
+        flag_name(flag, row);
+        variable_name(variable, row);
+        range_text(range, sizeof range, row);
+        text_addf(out,
+                  "%s{\"name\": \"%s\", \"flag\": \"%s\", \"variable\": \"%s\", \"kind\": \"%s\", "
+                  "\"value\": ",
+                  i ? ",\n" : "[", row->name, flag, variable, kinds[row->kind]);
+        text_add_json_string(out, row->value);
+        text_add(out, ", \"range\": ");
+        text_add_json_string(out, has_range(row) ? range : "");
+        text_add(out, ", \"fallback\": ");
+        text_add_json_string(out, row->fallback);
+        text_add(out, ", \"commands\": \"");
+        add_commands(out, row->commands);
+        text_add(out, "\", \"text\": ");
+        text_add_json_string(out, row->sentence);
+        text_add(out, "}");
+    }
+    text_add(out, "]");
+}
+
 /* Lent: from the config, or written to `scratch`. */
 static const char *value_text(char scratch[QUANTITY_TEXT_BYTES], const struct row *row,
                               const struct config *config) {

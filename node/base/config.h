@@ -52,6 +52,8 @@ size_t config_flag_names(const char **names, size_t names_max, unsigned command)
 
 void config_help(struct text *out, unsigned command); /* the lines for --help */
 void config_sample(struct text *out);                 /* the sample file, all rows as comments */
+/* All rows as a JSON list: [{"name": …, "flag": …, "variable": …, "kind": …, "value": …, "range": …, "fallback": …, "commands": …, "text": …}, …]. */
+void config_describe_json(struct text *out);
 /* Effective values, in the file's format, each with where it came from. */
 void config_show(struct text *out, const struct config *config, unsigned command);
 /* The same as {"NAME": {"value": "…", "from": "file"}, …}; values are texts, as in the file. */

@@ -47,7 +47,7 @@
     BYTES( memory,     "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
            "What one lane may use in all; 0: its share of the control group's limit or of the machine.")                \
     TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
-           "Where fetched proving keys are kept; not set: a folder made for this run and removed after it.")            \
+           "Where fetched proving keys are kept; not set: systemd's $CACHE_DIRECTORY, else a folder of this run, removed after it.") \
     COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \
            "Jobs that a lane holds at once.")                                                                           \
     SPAN(  drain,      "20s", 0, UINT64_C(86400000000000),                CONFIG_NODE | CONFIG_DEV,                     \

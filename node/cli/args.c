@@ -412,3 +412,44 @@ void args_print_help(const struct command *command) {
         printf("\n%s\n", command->notes);
     }
 }
+
+static void describe(struct text *out, const char *before, const char *name, const char *value) {
+    text_addf(out, "%s\"%s\": ", before, name);
+    if (value) {
+        text_add_json_string(out, value);
+    } else {
+        text_add(out, "null");
+    }
+}
+
+void args_describe_json(struct text *out, const struct command *command) {
+    static const char *const kinds[] = {"", "switch", "text", "choice", "number"};
+    const char *settings[NAMES_MAX];
+    describe(out, "{", "name", command->name);
+    describe(out, ", ", "text", command->sentence);
+    describe(out, ", ", "notes", command->notes);
+    text_add(out, ",\n \"positionals\": [");
+    for (size_t i = 0; i < positionals_count(command); i++) {
+        const struct positional *p = &command->positionals[i];
+        describe(out, i ? ",\n  {" : "\n  {", "name", p->name);
+        describe(out, ", ", "text", p->text);
+        describe(out, ", ", "fallback", p->fallback);
+        text_addf(out, ", \"repeats\": %s}", p->repeats ? "true" : "false");
+    }
+    text_add(out, "],\n \"options\": [");
+    for (const struct option *o = command->options; o && o->kind != OPTION_END; o++) {
+        describe(out, o != command->options ? ",\n  {" : "\n  {", "name", o->name);
+        describe(out, ", ", "kind", kinds[o->kind]);
+        describe(out, ", ", "value", o->value);
+        describe(out, ", ", "text", o->text);
+        describe(out, ", ", "fallback", o->fallback);
+        describe(out, ", ", "variable", o->env);
+        text_addf(out, ", \"repeats\": %s}", o->repeats ? "true" : "false");
+    }
+    text_add(out, "],\n \"settings\": [");
+    size_t count = command->config ? config_flag_names(settings, NAMES_MAX, command->config) : 0;
+    for (size_t i = 0; i < count; i++) {
+        text_addf(out, "%s\"%s\"", i ? ", " : "", settings[i]);
+    }
+    text_add(out, "]}");
+}

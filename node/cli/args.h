@@ -85,3 +85,5 @@ bool args_is_reported(const struct args *args);
 bool switch_word(bool *out, const char *word);
 /* The command's --help text, to standard output. */
 void args_print_help(const struct command *command);
+/* The command's tables as a JSON object, settings by their flags: what man pages and completions are made of. */
+void args_describe_json(struct text *out, const struct command *command);

@@ -180,11 +180,13 @@ static enum err supervise(const struct args *args, const struct config *config, 
     log_context(context);
     TRY(mem_new(&devices, 1, sizeof *devices));
     TRY(choose_devices(devices, &cuda, config, runtime_dir));
-    if (!config->cache[0]) {
+    const char *cache = config->cache[0] ? config->cache : getenv("CACHE_DIRECTORY");
+    if (!cache || !*cache) {
         TRY(dir_make_temp(&own_cache, "bellows-node"));
+        cache = own_cache;
     }
     TRY(mem_new(&words, 1, sizeof *words));
-    TRY(read_own_words(words, own_cache ? own_cache : config->cache));
+    TRY(read_own_words(words, cache));
     struct node_config node = {.name = name,
                                .prefix = config->prefix,
                                .runtime_dir = runtime_dir,

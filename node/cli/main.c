@@ -103,6 +103,25 @@ static void print_commands(void) {
          "internal.");
 }
 
+/* `bellows help --json`: every table there is. */
+static int describe(void) {
+    AUTO(text_free) struct text t = {0};
+    text_addf(&t, "{\"program\": \"bellows\", \"version\": \"%s\",\n\"commands\": [\n",
+              BELLOWS_VERSION);
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        text_add(&t, i ? ",\n" : "");
+        args_describe_json(&t, commands[i]);
+    }
+    text_add(&t, "],\n\"settings\": ");
+    config_describe_json(&t);
+    text_add(&t, "}");
+    if (text_done(&t) != OK) {
+        return err_exit_code(E_LIMIT);
+    }
+    puts(t.ptr);
+    return 0;
+}
+
 static int unknown_command(int argc, char **argv) {
     if (print_family(argv[0]) > 0) {
         bool help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
@@ -168,6 +187,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        if (argc > 2 && !strcmp(argv[2], "--json")) {
+            return describe();
+        }
         print_commands();
         return 0;
     }

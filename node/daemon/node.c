@@ -84,9 +84,10 @@ static void node_done(struct node *n) {
 /* --- One of a name --- */
 
 enum err node_runtime_dir(char *out, size_t out_bytes) {
-    const char *run = getenv("XDG_RUNTIME_DIR");
-    int len = run && *run ? snprintf(out, out_bytes, "%s/bellows", run)
-                          : snprintf(out, out_bytes, "/tmp/bellows-%u", (unsigned)getuid());
+    const char *unit = getenv("RUNTIME_DIRECTORY"), *run = getenv("XDG_RUNTIME_DIR");
+    int len = unit && *unit ? snprintf(out, out_bytes, "%s", unit)
+              : run && *run ? snprintf(out, out_bytes, "%s/bellows", run)
+                            : snprintf(out, out_bytes, "/tmp/bellows-%u", (unsigned)getuid());
     REQUIRE(len > 0 && (size_t)len < out_bytes, E_LIMIT, "path of the runtime folder is too long");
     struct stat st;
     REQUIRE(mkdir(out, 0700) == 0 || errno == EEXIST, E_IO, "%s: %s", out, strerror(errno));

@@ -37,5 +37,5 @@ struct node_config {
 /* Returns after a signal, when all lanes have ended. */
 FALLIBLE node_run(const struct node_config *config);
 
-/* The folder for lock files and the like: $XDG_RUNTIME_DIR/bellows, else /tmp/bellows-<uid>, made for this user only. */
+/* The folder for lock files and the like: systemd's $RUNTIME_DIRECTORY, else $XDG_RUNTIME_DIR/bellows, else /tmp/bellows-<uid>, made for this user only. */
 FALLIBLE node_runtime_dir(char *out, size_t out_bytes);

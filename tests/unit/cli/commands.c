@@ -31,6 +31,7 @@ static void claim_front_door(void) {
         {"--help", 0, "prove", ""},
         {"-h", 0, "prove", ""},
         {"help", 0, "prove", ""},
+        {"help --json", 0, "\"flag\": \"tls-ca\"", ""},
         {"--version", 0, "bellows ", ""},
         {"prov", 2, "", "did you mean `bellows prove`?"},
         {"verfiy", 2, "", "did you mean `bellows verify`?"},

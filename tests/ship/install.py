@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""What `meson install` lays down is whole and agrees with the program: install.py ROOT BUILD.
+
+Installs into a folder of its own and looks at it with the tools that will read it: mandoc and groff, the shells, systemd-analyze, nats-server,
+the C compiler. Each claim whose tool is missing is skipped.
+"""
+
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+
+from claims import main, need, read, run
+
+UNITS = ("bellows-node.service", "bellows-coordinator.service", "bellows-nats.service")
+# A unit on its own host: systemd-analyze's exposure, of 100.
+EXPOSURE_MAX = {"bellows-node.service": 25, "bellows-coordinator.service": 15, "bellows-nats.service": 15}
+SERVERS = ("server.conf", "cluster.conf", "dashboard.conf", "loopback.conf")
+
+
+class Installed:
+    """A tree made by `meson install`, and the tables of the program in it."""
+
+    def __init__(self, root, build, folder):
+        self.root, self.build, self.folder = root, build, folder
+        options = {o["name"]: o["value"] for o in json.loads(run("meson", "introspect", "--buildoptions", build))}
+        run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", f"{folder}/tree")
+        self.prefix = options["prefix"]
+        self.conf = os.path.join(self.prefix, options["sysconfdir"])
+        self.bin = self.at(os.path.join(self.prefix, options["bindir"], "bellows"))
+        self.share = os.path.join(self.prefix, options["datadir"])
+        self.man = self.at(os.path.join(self.prefix, options["mandir"]))
+        self.tables = json.loads(run(self.bin, "help", "--json"))
+
+    def at(self, path):
+        return self.folder + "/tree" + path
+
+    def pages(self):
+        return sorted(glob.glob(f"{self.man}/man[1-8]/*"))
+
+    def unit(self, name):
+        return self.at(f"{self.prefix}/lib/systemd/system/{name}")
+
+
+def claim_there(tree):
+    for path in [f"{tree.share}/bellows/bellows.conf", f"{tree.share}/bellows/job.proto", f"{tree.share}/bellows/fleet.proto",
+                 f"{tree.share}/bellows/telemetry.proto", f"{tree.share}/bellows/prometheus/rules.yml", f"{tree.share}/bellows/grafana/bellows.json",
+                 f"{tree.prefix}/include/bellows/packed.h", f"{tree.conf}/bellows/nats/server.conf"]:
+        assert os.path.getsize(tree.at(path)) > 0, path
+    assert run(tree.bin, "--version").startswith("bellows ")
+    leftovers = [f for f in glob.glob(f"{tree.folder}/tree/**", recursive=True) if f.endswith((".in", ".py", ".o")) or "/tests" in f]
+    assert not leftovers, leftovers
+
+
+def claim_pages(tree):
+    """Every command has a page with every option of its, and no option of the program's own."""
+    for command in tree.tables["commands"]:
+        page = read(f"{tree.man}/man1/bellows-{command['name'].replace(' ', '-')}.1").replace("\\-", "-")
+        for option in command["options"]:
+            shown = f"--{option['name']}\\fR" in page
+            assert shown != option["text"].startswith("Internal:"), f"bellows {command['name']}: --{option['name']}"
+        for flag in command["settings"]:
+            assert f"--{flag}\\fR" in page, f"bellows {command['name']}: --{flag}"
+    settings = read(f"{tree.man}/man5/bellows.conf.5").replace("\\-", "-")
+    for row in tree.tables["settings"]:
+        assert row["variable"] in settings and row["name"] in settings, row["name"]
+
+
+def claim_mandoc(tree):
+    said = run(need("mandoc", "mandoc"), "-T", "lint", "-W", "warning", *tree.pages())
+    assert not said, said
+
+
+def claim_groff(tree):
+    groff = need("groff", "groff-base")
+    for page in tree.pages():
+        run("sh", "-c", f'test -z "$({groff} -man -ww -z -Tutf8 "$0" 2>&1 | tee /dev/stderr)"', page)
+
+
+def claim_bash(tree):
+    script = tree.at(f"{tree.share}/bash-completion/completions/bellows")
+    tries = [("su", "submit"), ("key imp", "import"), ("key import --cir", "--circuit"), ("node --backend c", "cuda cpu"), ("node --lane", "--lanes")]
+    for typed, expected in tries:
+        words = ["bellows", *typed.split(" ")]
+        got = run("bash", "-c", 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bellows; echo "${COMPREPLY[*]}"', script, *words)
+        assert got.strip() == expected, f"{typed}: {got}"
+    words = run("bash", "-c", 'source "$0"; COMP_WORDS=(bellows ""); COMP_CWORD=1; _bellows; echo "${COMPREPLY[*]}"', script).split()
+    assert {c["name"].split()[0] for c in tree.tables["commands"]} <= set(words), words
+
+
+def claim_zsh(tree):
+    run(need("zsh", "zsh"), "-n", tree.at(f"{tree.share}/zsh/site-functions/_bellows"))
+
+
+def claim_fish(tree):
+    script = tree.at(f"{tree.share}/fish/vendor_completions.d/bellows.fish")
+    home = {**os.environ, "HOME": tree.folder}
+    got = run(need("fish", "fish"), "-c", f"source {script}; complete -C 'bellows key imp'; complete -C 'bellows submit --priority '", env=home)
+    assert [line.split("\t")[0] for line in got.split("\n")][:5] == ["import", "high", "low", "normal", "urgent"], got
+
+
+def claim_units(tree):
+    """Each is accepted, with the program where the unit looks for it."""
+    analyze = need("systemd-analyze", "systemd")
+    copies = []
+    for name in UNITS:
+        text = read(tree.unit(name)).replace(f"{tree.prefix}/bin/bellows", tree.bin)
+        if not os.path.exists("/usr/sbin/nats-server"):
+            text = text.replace("=nats-server", "=/bin/true")
+        copies.append(f"{tree.folder}/{name}")
+        with open(copies[-1], "w", encoding="utf-8") as f:
+            f.write(text)
+    said = run(analyze, "verify", "--man=no", *copies)
+    assert not said, said
+    for copy in copies:
+        run(analyze, "security", "--offline=true", f"--threshold={EXPOSURE_MAX[os.path.basename(copy)]}", copy)
+
+
+def claim_configured(tree):
+    """Each waits for its settings, keeps no core of a process that holds witnesses, and names options that exist."""
+    commands = {c["name"]: c for c in tree.tables["commands"]}
+    for name in UNITS:
+        text = read(tree.unit(name))
+        assert re.search(rf"^ConditionPathExists={tree.conf}/bellows/", text, re.MULTILINE), name
+        assert "\nLimitCORE=0\n" in text and "\nUser=bellows\n" in text, name
+        for command, words in re.findall(r"^ExecStart=\S+/bellows (\w+)(.*)$", text, re.MULTILINE):
+            known = {"config"} | {o["name"] for o in commands[command]["options"]} | set(commands[command]["settings"])
+            assert set(re.findall(r"--([\w-]+)", words)) <= known, words
+    assert "\nLimitMEMLOCK=infinity\n" in read(tree.unit("bellows-node.service"))
+
+
+def claim_sample(tree):
+    """The sample is made from the option table, and is taken with every line in force."""
+    sample = read(tree.at(f"{tree.share}/bellows/bellows.conf"))
+    assert sample == run(tree.bin, "config", "--sample")
+    path = f"{tree.folder}/all.conf"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(line[1:] for line in sample.split("\n") if re.match(r"#\w+ = ", line)) + "\n")
+    shown = run(tree.bin, "config", "--config", path, env={"PATH": "/usr/bin"})
+    assert shown.count("# file\n") > 10, shown
+
+
+def claim_servers(tree):
+    server = need("nats-server", "nats-server")
+    folder = tree.at(f"{tree.conf}/bellows/nats")
+    run(tree.bin, "certs", "ca", f"{folder}/certs")
+    run(tree.bin, "certs", "server", f"{folder}/certs", "nats-1")
+    for holder in ("coordinator.c1", "worker.gpu-7", "submitter.acme.ada", "dashboard.wall"):
+        run(tree.bin, "certs", "issue", f"{folder}/certs", holder)
+    run(tree.bin, "certs", "accounts", f"{folder}/certs")
+    shipped = {os.path.basename(path) for path in glob.glob(f"{tree.root}/deploy/nats/*.conf")}
+    assert shipped == set(SERVERS) | {"fleet.conf", "websocket.conf"}, shipped
+    for name in SERVERS:
+        run(server, "-t", "-c", name, cwd=folder, env={**os.environ, "BELLOWS_NATS_NAME": "nats-1"})
+    os.remove(f"{folder}/certs/accounts.conf")
+    assert "accounts.conf" in run(server, "-t", "-c", "server.conf", cwd=folder, ok=False)
+
+
+def claim_header(tree):
+    """The public headers compile alone, in plain C, and the messages with protoc-c."""
+    include = tree.at(f"{tree.prefix}/include")
+    for header in glob.glob(f"{include}/**/*.h", recursive=True):
+        outside = f"#include <{os.path.relpath(header, include)}>\n"
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{include}", "-fsyntax-only", "-x", "c", "-", input=outside)
+    share = tree.at(f"{tree.share}/bellows")
+    run("protoc-c", f"--proto_path={share}", f"--c_out={tree.folder}", *glob.glob(f"{share}/*.proto"))
+
+
+def claim_no_drag(tree):
+    """A build without tests has no place that the environment slows down."""
+    for args, there in (([], False), (["-DBELLOWS_DRAG"], True)):
+        run("cc", "-D_GNU_SOURCE", f"-I{tree.root}", *args, "-c", f"{tree.root}/node/base/drag.c", "-o", f"{tree.folder}/drag.o")
+        with open(f"{tree.folder}/drag.o", "rb") as f:
+            assert (b"BELLOWS_SLOW_DECODE" in f.read()) == there, f"with {args}"
+    text = read(f"{tree.root}/meson.build")
+    assert "if get_option('tests') or get_option('debug_checks')\n    add_project_arguments('-DBELLOWS_DRAG'" in text
+
+
+CLAIMS = [
+    ("everything is installed, and nothing else", claim_there),
+    ("every command has a man page with its options, and no others", claim_pages),
+    ("mandoc finds nothing in the man pages", claim_mandoc),
+    ("groff warns of nothing in the man pages", claim_groff),
+    ("bash completes commands, options and their words", claim_bash),
+    ("zsh reads its completions", claim_zsh),
+    ("fish completes commands and words", claim_fish),
+    ("systemd accepts the units and finds them well shut in", claim_units),
+    ("units start only when configured, with options that exist", claim_configured),
+    ("the sample settings are the option table's, and valid", claim_sample),
+    ("nats-server accepts every configuration", claim_servers),
+    ("public headers and messages compile from outside", claim_header),
+    ("packages have no slow places", claim_no_drag),
+]
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="bellows-install") as scratch:
+        main(CLAIMS, Installed(sys.argv[1], sys.argv[2], scratch))
