@@ -3,38 +3,8 @@
 #include "node/cli/commands.h"
 #include "node/cli/doctor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const state_names[FINDING_STATES_COUNT] = {"good", "note", "warning", "bad"};
-
-const char *finding_state_name(enum finding_state state) {
-    return state_names[state];
-}
-
-void finding_add(struct findings *f, const char *part, const char *check, enum finding_state state,
-                 const char *format, ...) {
-    va_list args;
-    DASSERT(f->count < FINDINGS_MAX);
-    if (f->count == FINDINGS_MAX) {
-        return;
-    }
-    struct finding *one = &f->list[f->count++];
-    *one = (struct finding){.part = part, .check = check, .state = state};
-    va_start(args, format);
-    vsnprintf(one->found, sizeof one->found, format, args);
-    va_end(args);
-}
-
-void finding_cure(struct findings *f, const char *format, ...) {
-    va_list args;
-    ASSERT(f->count > 0);
-    struct finding *one = &f->list[f->count - 1];
-    va_start(args, format);
-    vsnprintf(one->cure, sizeof one->cure, format, args);
-    va_end(args);
-}
 
 static enum err print_json(const struct findings *f, size_t bad) {
     AUTO(text_free) struct text t = {0};
@@ -42,7 +12,7 @@ static enum err print_json(const struct findings *f, size_t bad) {
     for (size_t i = 0; i < f->count; i++) {
         const struct finding *one = &f->list[i];
         text_addf(&t, "%s{\"part\": \"%s\", \"check\": \"%s\", \"state\": \"%s\", \"found\": ",
-                  i ? ", " : "", one->part, one->check, state_names[one->state]);
+                  i ? ", " : "", one->part, one->check, finding_state_name(one->state));
         text_add_json_string(&t, one->found);
         text_add(&t, ", \"cure\": ");
         text_add_json_string(&t, one->cure);
@@ -62,7 +32,7 @@ static void print(const struct findings *f) {
             part = one->part;
             printf("%s%s\n", i ? "\n" : "", part);
         }
-        printf("  %-8s %-12s %s\n", state_names[one->state], one->check, one->found);
+        printf("  %-8s %-12s %s\n", finding_state_name(one->state), one->check, one->found);
         if (one->cure[0]) {
             printf("  %-8s %-12s → %s\n", "", "", one->cure);
         }
@@ -92,10 +62,11 @@ static enum err run(struct args *args) {
     bool all = !strcmp(part, "all");
     TRY(args_config(&config, args));
     if (all || !strcmp(part, "device")) {
+        doctor_cards(&findings, "");
         doctor_device(&findings);
     }
     if (all || !strcmp(part, "host")) {
-        doctor_host(&findings, &config);
+        doctor_host(&findings, &config, "");
     }
     if (all || !strcmp(part, "network")) {
         doctor_network(&findings, &config);

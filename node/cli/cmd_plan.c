@@ -1,5 +1,6 @@
 /* bellows plan: what proving under a key takes, before anything is taken. */
 #include "node/base/cgroup.h"
+#include "node/base/quantity.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/commands.h"
 
@@ -8,6 +9,11 @@
 
 static void print_bytes(const char *name, uint64_t bytes, const char *what) {
     printf("%-14s %10.1f MiB  %s\n", name, (double)bytes / (1 << 20), what);
+}
+
+/* What lies on the device was fitted to it by the plan itself. */
+static bool fits(const struct plan *plan, uint64_t memory_bytes) {
+    return plan->host_bytes + plan->pinned_bytes <= memory_bytes;
 }
 
 static void print_table(const struct key *key, const struct backend_choice *choice,
@@ -24,7 +30,9 @@ static void print_table(const struct key *key, const struct backend_choice *choi
     print_bytes("device", plan->device_bytes,
                 plan->chunks_count > 1 ? "the key does not fit and is streamed" : "on the GPU");
     print_bytes("allowed", memory_bytes,
-                cgroup_memory_is_limited() ? "by the control group's limit" : "by this machine");
+                memory_bytes != cgroup_memory_bytes() ? "by --memory"
+                : cgroup_memory_is_limited()          ? "by the control group's limit"
+                                                      : "by this machine");
     if (plan->chunks_count > 1) {
         printf("chunks         %10u\n", plan->chunks_count);
     }
@@ -32,8 +40,7 @@ static void print_table(const struct key *key, const struct backend_choice *choi
         printf("expected       %10.2f s    one proof, all witness values full-size\n",
                (double)plan->expected_ns / 1e9);
     }
-    printf("fits           %s\n",
-           plan->host_bytes + plan->pinned_bytes <= memory_bytes ? "yes" : "no");
+    printf("fits           %s\n", fits(plan, memory_bytes) ? "yes" : "no");
 }
 
 static enum err print_json(const struct key *key, const struct backend *b,
@@ -62,8 +69,7 @@ static enum err print_json(const struct key *key, const struct backend *b,
     } else {
         text_add(&t, "null");
     }
-    text_addf(&t, ", \"fits\": %s}",
-              plan->host_bytes + plan->pinned_bytes <= memory_bytes ? "true" : "false");
+    text_addf(&t, ", \"fits\": %s}", fits(plan, memory_bytes) ? "true" : "false");
     TRY(text_done(&t));
     puts(t.ptr);
     return OK;
@@ -79,11 +85,22 @@ static enum err run_plan(struct args *args) {
     TRY(key_open(&key, args_positional(args, "KEY"), (struct key_options){.allow_insecure = true}));
     TRY(backends_open(&backend, &choice, &options));
     TRY(backend->ops->plan(&plan, backend, key_shape(key)));
+    const char *memory = args_text(args, "memory");
     uint64_t memory_bytes = cgroup_memory_bytes();
-    if (args_switch(args, "json")) {
-        return print_json(key, backend, &choice, &plan, memory_bytes);
+    if (memory) {
+        TRY(quantity_bytes(&memory_bytes, memory));
     }
-    print_table(key, &choice, &plan, memory_bytes);
+    if (args_switch(args, "json")) {
+        TRY(print_json(key, backend, &choice, &plan, memory_bytes));
+        args_reported(args);
+    } else {
+        print_table(key, &choice, &plan, memory_bytes);
+    }
+    REQUIRE(fits(&plan, memory_bytes), E_LIMIT,
+            "proving takes %.1f MiB of memory and %.1f MiB are allowed; raise the control group's "
+            "limit, or take a machine with more",
+            (double)(plan.host_bytes + plan.pinned_bytes) / (1 << 20),
+            (double)memory_bytes / (1 << 20));
     return OK;
 }
 
@@ -91,12 +108,23 @@ static const struct positional positionals[] = {
     {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
     {0},
 };
-static const struct option options[] = {OPTION_BACKEND, OPTION_THREADS, OPTION_CPU_TIER,
-                                        OPTION_DEVICE,  OPTION_JSON,    OPTIONS_END};
+static const struct option options[] = {
+    OPTION_BACKEND,
+    OPTION_THREADS,
+    OPTION_CPU_TIER,
+    OPTION_DEVICE,
+    {.kind = OPTION_TEXT,
+     .name = "memory",
+     .value = "SIZE",
+     .text = "Plans for so much memory of the host (\"16GiB\") instead of this machine's."},
+    OPTION_JSON,
+    OPTIONS_END,
+};
 const struct command cmd_plan = {
     .name = "plan",
     .sentence = "says what memory proving under a key takes, and how long",
     .positionals = positionals,
     .options = options,
+    .notes = "Exit codes: 0 it fits, 3 it does not.\n",
     .run = run_plan,
 };

@@ -34,7 +34,16 @@ void finding_cure(struct findings *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const char *finding_state_name(enum finding_state state);
 
-/* --- The parts --- */
+/* --- The parts. What the kernel says is read below `root`: "" on this machine, a made-up tree in tests. --- */
 void doctor_network(struct findings *out, const struct config *config);
-void doctor_host(struct findings *out, const struct config *config);
-void doctor_device(struct findings *out);
+void doctor_host(struct findings *out, const struct config *config, const char *root);
+/* NVIDIA cards, their driver, device files and NUMA nodes, as the kernel shows them: also where CUDA does not start. */
+void doctor_cards(struct findings *out, const char *root);
+void doctor_device(struct findings *out); /* what CUDA says */
+
+enum { DOCTOR_LINE_BYTES = 512 };
+/* The first line of the file `path` below `root`; false when it cannot be read. */
+bool doctor_line(char out[DOCTOR_LINE_BYTES], const char *root, const char *path);
+/* Runs a device of compute capability major.minor what was compiled for `archs` ("80,90", "all")? GOOD: as it is; NOTE: the driver
+ * compiles it when a lane starts; BAD: not. */
+enum finding_state doctor_arch(const char *archs, unsigned major, unsigned minor);

@@ -204,6 +204,14 @@ static void claim_plan(void) {
     CHECK_OK(json_number_member(&number, json, 1, (uint64_t)1 << 40, "host_bytes"));
     CHECK_OK(json_number_member(&number, json, 256, 256, "domain_size"));
     run_free(&r);
+    run_program(&r, &s, NULL, "plan --backend cpu --memory 64KiB --json %s",
+                vector("bn128", "chain200/circuit.zkey"));
+    expect(&r, 3, "\"fits\": false", "");
+    run_free(&r);
+    run_program(&r, &s, NULL, "plan --backend cpu --memory 64KiB %s",
+                vector("bn128", "chain200/circuit.zkey"));
+    expect(&r, 3, "by --memory", "0.1 MiB are allowed; raise");
+    run_free(&r);
 }
 
 static void claim_bench(void) {
