@@ -9,6 +9,7 @@
  */
 #include "node/cpu/ops.h"
 #include "node/cpu/tmpl.h"
+#include "node/key/key.h"
 
 #include <string.h>
 

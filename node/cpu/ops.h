@@ -14,7 +14,8 @@
  */
 #pragma once
 #include "node/base/pool.h"
-#include "node/key/key.h"
+#include "node/curve/curve.h"
+#include "node/key/basis.h"
 
 /* --- Multi-scalar multiplication: Σ s_i·P_i --- */
 

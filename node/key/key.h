@@ -16,13 +16,10 @@
 #include "node/base/file.h"
 #include "node/base/hash.h"
 #include "node/base/pool.h"
+#include "node/key/basis.h"
 #include "node/key/vkey.h"
 
 enum key_format { KEY_FORMAT_ZKEY = 1, KEY_FORMAT_BELLMAN = 2, KEY_FORMAT_NATIVE = 3 };
-enum h_basis {
-    H_COSET_LAGRANGE = 1, /* snarkjs: domain_size points, division by Z inside the points */
-    H_POWERS = 2          /* bellman: domain_size - 1 points, powers of tau times Z/delta */
-};
 enum key_points { KEY_A, KEY_B1, KEY_B2, KEY_L, KEY_H, KEY_POINTS_COUNT };
 
 /* What `plan` and the coordinator need to know of a key. */
