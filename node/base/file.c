@@ -139,13 +139,14 @@ enum err file_read_all(struct bytes_mut *out, const char *path, size_t bytes_max
 }
 
 struct file_out {
-    char *path;    /* owned: the target, links resolved; NULL for a direct write */
-    char *shown;   /* owned: as the caller named it, for errors */
-    char *temp;    /* owned: hidden name to remove on close; NULL while there is none */
-    int fd;        /* owned */
-    bool unnamed;  /* the file has no name yet */
-    bool broken;   /* a write failed: commit refuses */
-    size_t filled; /* bytes waiting in the buffer */
+    char *path;           /* owned: the target, links resolved; NULL for a direct write */
+    char *shown;          /* owned: as the caller named it, for errors */
+    char *temp;           /* owned: hidden name to remove on close; NULL while there is none */
+    int fd;               /* owned */
+    bool unnamed;         /* the file has no name yet */
+    bool broken;          /* a write failed: commit refuses */
+    struct bytes_mut map; /* owned: all of the file, or nothing */
+    size_t filled;        /* bytes waiting in the buffer */
     uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -168,7 +169,7 @@ static FALLIBLE temp_name(char **out, const char *path) {
 static FALLIBLE open_unnamed(struct file_out *f, mode_t mode) {
     AUTO(mem_free_ptr) char *copy = NULL;
     TRY(copy_path(&copy, f->path));
-    f->fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    f->fd = open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
     if (f->fd < 0) {
         return OK; /* the hidden name finds out whether that is the file system's fault */
     }
@@ -185,7 +186,7 @@ static FALLIBLE open_unnamed(struct file_out *f, mode_t mode) {
 static FALLIBLE open_hidden(struct file_out *f, mode_t mode) {
     char *temp;
     TRY(temp_name(&temp, f->path));
-    f->fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    f->fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (f->fd < 0) {
         int why = errno;
         mem_free(temp);
@@ -273,6 +274,18 @@ enum err file_out_write(struct file_out *f, struct bytes data) {
     return OK;
 }
 
+enum err file_out_map(struct bytes_mut *out, struct file_out *f, size_t bytes) {
+    ASSERT(!f->filled && !f->map.ptr && bytes > 0);
+    REQUIRE(f->path, E_IO, "%s is no file: this output needs one", f->shown);
+    int why = posix_fallocate(f->fd, 0, (off_t)bytes); /* else a full disk is a SIGBUS later */
+    REQUIRE(!why, E_IO, "%s: no room for %zu bytes: %s", f->shown, bytes, strerror(why));
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    REQUIRE(base != MAP_FAILED, E_IO, "%s: cannot be mapped: %s", f->shown, strerror(errno));
+    f->map = (struct bytes_mut){base, bytes};
+    *out = f->map;
+    return OK;
+}
+
 static FALLIBLE name_it(struct file_out *f) {
     char proc[32], *temp;
     TRY(temp_name(&temp, f->path));
@@ -323,6 +336,9 @@ void file_out_close(struct file_out **address) {
     }
     if (f->temp) {
         unlink(f->temp);
+    }
+    if (f->map.ptr) {
+        munmap(f->map.ptr, f->map.len);
     }
     close_fd(&f->fd);
     mem_free(f->temp);

@@ -31,6 +31,9 @@ struct file_out; /* opaque */
 /* Creates the temporary file beside `path` and so checks that it can be written; "-" is standard output. */
 FALLIBLE file_out_open(struct file_out **out, const char *path);
 FALLIBLE file_out_write(struct file_out *f, struct bytes data);
+/* Instead of writing: the file gets `bytes` zero bytes, room for them is taken on the disk first, and *out lends them until
+ * close, to be filled in any order by any thread. Once, before any write; E_IO for pipes and devices. */
+FALLIBLE file_out_map(struct bytes_mut *out, struct file_out *f, size_t bytes);
 FALLIBLE file_out_commit(struct file_out *f); /* flush, fsync, rename over `path` */
 void file_out_close(struct file_out **f);     /* without commit: removes the temporary file */
 

@@ -1,5 +1,7 @@
-/* Two passes over the constraints: count the terms and note who is named, then write them down as a .zkey would have them.
- * Points then find their wires by walking the marks: the k-th marked wire owns the k-th point.
+/* Two passes over the constraints: count the terms and note who is named, which says how large the key is; then, with the key's file
+ * mapped, put rows, columns and coefficients where they belong, row by row as the circuit's file has them. Points find their
+ * wires by walking the marks: the k-th marked wire owns the k-th point, and a count before each CHUNK of wires lets threads
+ * walk apart.
  */
 #include "node/groth16/import.h"
 
@@ -11,61 +13,103 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 10, MATRICES = 2 };
+enum {
+    CHUNK = 1 << 10,
+    MATRICES = 2,
+    SEEN = 64 /* values whose place in the dictionary is at hand */
+};
+#define CHANGED "the circuit's file changed while it was read"
 
 struct import {
     const struct curve *curve;
     struct key *params;
     const struct r1cs *circuit;
     const char *name; /* of the params */
-    uint64_t inputs, wires, domain, terms_count[MATRICES];
-    uint8_t *named;                    /* owned: bit m: matrix m names the wire */
-    uint8_t *terms;                    /* owned */
-    uint8_t *points[KEY_POINTS_COUNT]; /* owned */
-    uint32_t *owners;                  /* owned: places of the points being converted */
+    uint64_t inputs, wires;
+    struct native_counts counts;
+    uint8_t *named;            /* owned: bit m: matrix m names the wire */
+    uint32_t *ranks[MATRICES]; /* owned: wires before each chunk that it names */
+    struct rows_dictionary dictionary;
+    struct native_image image; /* of the second pass */
 };
 
 static void import_done(struct import *x) {
     mem_free(x->named);
-    mem_free(x->terms);
-    mem_free(x->owners);
-    for (int k = 0; k < KEY_POINTS_COUNT; k++) {
-        mem_free(x->points[k]);
-    }
+    mem_free(x->ranks[0]);
+    mem_free(x->ranks[1]);
+    rows_dictionary_close(&x->dictionary);
 }
 
 /* --- The circuit --- */
 
-struct term_out {
+struct walk {
     struct import *x;
     struct scalar r2;
-    uint8_t *at; /* NULL: count and mark only */
+    uint64_t terms_count[MATRICES], long_count[MATRICES], row_begins[MATRICES];
+    struct {
+        bool known;
+        struct scalar value;
+        uint32_t idx;
+    } seen[SEEN];
+    bool filling; /* else count and mark only */
 };
 
-static void take_term(struct term_out *o, uint32_t matrix, uint32_t row, uint32_t wire,
-                      const struct scalar *value) {
-    struct scalar value_r2;
+static FALLIBLE coefficient_of(uint32_t *idx, struct walk *o, const struct scalar *value) {
+    unsigned slot = (unsigned)((value->w[0] ^ value->w[0] >> 7) % SEEN);
+    if (!o->seen[slot].known || memcmp(&o->seen[slot].value, value, sizeof *value) != 0) {
+        struct scalar value_r2;
+        o->x->curve->scalar_mul(&value_r2, value, &o->r2);
+        TRY(rows_dictionary_find(&o->seen[slot].idx, &o->x->dictionary, &value_r2));
+        o->seen[slot].value = *value;
+        o->seen[slot].known = true;
+    }
+    *idx = o->seen[slot].idx;
+    return OK;
+}
+
+static FALLIBLE take_term(struct walk *o, uint32_t matrix, uint32_t wire,
+                          const struct scalar *value) {
+    uint32_t idx;
+    struct import *x = o->x;
     if (scalar_is_zero(value)) {
-        return; /* names nobody */
+        return OK; /* names nobody */
     }
-    if (!o->at) {
-        o->x->terms_count[matrix]++;
-        o->x->named[wire] |= (uint8_t)(1u << matrix);
-        return;
+    TRY(coefficient_of(&idx, o, value));
+    uint64_t at = o->terms_count[matrix]++;
+    if (!o->filling) {
+        x->named[wire] |= (uint8_t)(1u << matrix);
+        return OK;
     }
-    o->x->curve->scalar_mul(&value_r2, value, &o->r2);
-    store_u32le(o->at, matrix);
-    store_u32le(o->at + 4, row);
-    store_u32le(o->at + 8, wire);
-    memcpy(o->at + 12, &value_r2, SCALAR_BYTES);
-    o->at += KEY_TERM_BYTES;
+    REQUIRE(at < x->counts.shape.terms_count[matrix], E_IO, CHANGED);
+    x->image.columns[matrix][at] = wire;
+    x->image.coefficients[matrix][at] = idx;
+    return OK;
+}
+
+static FALLIBLE end_row(struct walk *o, uint32_t row) {
+    for (unsigned m = 0; m < MATRICES; m++) {
+        uint64_t terms = o->terms_count[m] - o->row_begins[m];
+        if (o->filling) {
+            o->x->image.start[m][row + 1] = (uint32_t)o->terms_count[m];
+        }
+        if (terms > ROWS_LONG) {
+            REQUIRE(!o->filling || o->long_count[m] < o->x->counts.long_count[m], E_IO, CHANGED);
+            if (o->filling) {
+                o->x->image.long_rows[m][o->long_count[m]] = row;
+            }
+            o->long_count[m]++;
+        }
+        o->row_begins[m] = o->terms_count[m];
+    }
+    return OK;
 }
 
 /* The file was checked at opening; it is read through a reader all the same, as it may have changed since. */
-static FALLIBLE take_terms(struct term_out *o) {
+static FALLIBLE walk_rows(struct walk *o) {
     const struct r1cs *c = o->x->circuit;
     struct reader r = reader_of(c->constraints, "section 2 (constraints)");
-    for (uint32_t row = 0; row < c->constraints_count; row++) {
+    uint32_t row = 0;
+    for (; row < c->constraints_count; row++) {
         for (uint32_t matrix = 0; matrix < 3; matrix++) {
             uint32_t count, wire;
             TRY(read_u32le(&count, &r));
@@ -73,41 +117,75 @@ static FALLIBLE take_terms(struct term_out *o) {
                 struct scalar value;
                 TRY(read_u32le(&wire, &r));
                 TRY(read_copy(&value, &r, sizeof value));
-                REQUIRE(wire < o->x->wires, E_IO, "the circuit's file changed while it was read");
+                REQUIRE(wire < o->x->wires, E_IO, CHANGED);
                 if (matrix < MATRICES) {
-                    take_term(o, matrix, row, wire, &value);
+                    TRY(take_term(o, matrix, wire, &value));
                 }
             }
         }
+        TRY(end_row(o, row));
     }
-    for (uint64_t i = 0; i < o->x->inputs; i++) {
-        take_term(o, 0, c->constraints_count + (uint32_t)i, (uint32_t)i, &(struct scalar){{1}});
+    for (uint32_t i = 0; i < o->x->inputs; i++, row++) {
+        TRY(take_term(o, 0, i, &(struct scalar){{1}}));
+        TRY(end_row(o, row));
+    }
+    for (; row < o->x->counts.shape.domain_size; row++) {
+        TRY(end_row(o, row));
     }
     return OK;
 }
 
-static FALLIBLE read_circuit(struct import *x) {
-    struct term_out o = {.x = x};
+static FALLIBLE measure_circuit(struct import *x) {
+    struct walk o = {.x = x};
     TRY(mem_new(&x->named, x->wires, 1));
-    TRY(take_terms(&o));
-    uint64_t terms = x->terms_count[0] + x->terms_count[1];
-    TRY(mem_new_raw(&x->terms, terms, KEY_TERM_BYTES));
+    TRY(rows_dictionary_open(&x->dictionary, x->curve, ROWS_DICTIONARY_MAX));
     x->curve->scalar_pow(&o.r2, &(struct scalar){{2}}, 512);
-    o.at = x->terms;
-    TRY(take_terms(&o));
-    REQUIRE(o.at == x->terms + terms * KEY_TERM_BYTES, E_IO,
-            "the circuit's file changed while it was read");
+    TRY(walk_rows(&o));
+    for (unsigned m = 0; m < MATRICES; m++) {
+        REQUIRE(o.terms_count[m] < UINT32_MAX, E_RANGE,
+                "a matrix of %" PRIu64 " terms, at most 2^32 - 2 are supported", o.terms_count[m]);
+        x->counts.shape.terms_count[m] = o.terms_count[m];
+        x->counts.long_count[m] = o.long_count[m];
+    }
+    x->counts.dictionary_count = x->dictionary.count;
+    return OK;
+}
+
+static FALLIBLE fill_rows(struct import *x) {
+    struct walk o = {.x = x, .filling = true};
+    x->curve->scalar_pow(&o.r2, &(struct scalar){{2}}, 512);
+    TRY(walk_rows(&o));
+    for (unsigned m = 0; m < MATRICES; m++) {
+        REQUIRE(o.terms_count[m] == x->counts.shape.terms_count[m] &&
+                    o.long_count[m] == x->counts.long_count[m] &&
+                    x->dictionary.count == x->counts.dictionary_count,
+                E_IO, CHANGED);
+    }
+    memcpy(x->image.dictionary, x->dictionary.values_r2, x->dictionary.count * SCALAR_BYTES);
+    return OK;
+}
+
+/* Counts before each chunk of wires. */
+static FALLIBLE rank_wires(uint64_t named[MATRICES], struct import *x) {
+    for (unsigned m = 0; m < MATRICES; m++) {
+        uint32_t count = 0;
+        TRY(mem_new_raw(&x->ranks[m], x->wires / CHUNK + 1, sizeof *x->ranks[m]));
+        for (uint64_t w = 0; w < x->wires; w++) {
+            if (w % CHUNK == 0) {
+                x->ranks[m][w / CHUNK] = count;
+            }
+            count += x->named[w] >> m & 1;
+        }
+        named[m] = count;
+    }
     return OK;
 }
 
 /* Is it the circuit of this key? Wires, domain, and who is named in A and in B. */
-static FALLIBLE check_counts(const struct import *x) {
+static FALLIBLE check_counts(struct import *x) {
     const struct key_shape *s = key_shape(x->params);
-    uint64_t named[MATRICES] = {0};
-    for (uint64_t w = 0; w < x->wires; w++) {
-        named[0] += x->named[w] & 1;
-        named[1] += x->named[w] >> 1 & 1;
-    }
+    uint64_t named[MATRICES];
+    TRY(rank_wires(named, x));
     REQUIRE(named[0] == s->points_count[KEY_A] && named[1] == s->points_count[KEY_B1], E_RANGE,
             "%s: a has %" PRIu64 " points and b %" PRIu64
             ", but A and B of the circuit name %" PRIu64 " and %" PRIu64
@@ -119,6 +197,7 @@ static FALLIBLE check_counts(const struct import *x) {
 static FALLIBLE check_shape(const struct import *x) {
     const struct key_shape *s = key_shape(x->params);
     const struct r1cs *c = x->circuit;
+    uint64_t domain = s->domain_size;
     REQUIRE(s->format == KEY_FORMAT_BELLMAN, E_USAGE,
             "%s: this key has its circuit inside; --circuit is for bellman's .params", x->name);
     REQUIRE(c->curve == x->curve, E_CURVE, "curve mismatch: %s is for %s, its circuit for %s",
@@ -128,13 +207,13 @@ static FALLIBLE check_shape(const struct import *x) {
             "%s: a key of %" PRIu32 " wires and %" PRIu32 " public signals, a circuit of %" PRIu32
             " and %" PRIu64 "; it is another circuit, or another build of it",
             x->name, s->wires_count, s->public_count, c->wires_count, publics);
-    REQUIRE(c->constraints_count + x->inputs <= x->domain &&
-                (x->domain == 2 || c->constraints_count + x->inputs > x->domain / 2),
+    REQUIRE(c->constraints_count + x->inputs <= domain &&
+                (domain == 2 || c->constraints_count + x->inputs > domain / 2),
             E_RANGE,
             "%s: %" PRIu32 " constraints and %" PRIu64
             " inputs do not make the key's domain of %" PRIu64
             " rows; it is another circuit, or another build of it",
-            x->name, c->constraints_count, x->inputs, x->domain);
+            x->name, c->constraints_count, x->inputs, domain);
     return OK;
 }
 
@@ -142,27 +221,45 @@ static FALLIBLE check_shape(const struct import *x) {
 
 struct convert {
     const struct import *x;
+    enum key_points which;
+    enum point_group group;
     struct bytes from; /* as in the file */
     uint8_t *to;
-    enum point_group group;
-    uint64_t count;
+    uint64_t count; /* of wires, or of points where each has its place */
     atomic_flag failed;
     struct fault fault; /* [whoever set failed] */
 };
 
-static FALLIBLE convert_one(const struct convert *c, uint64_t i) {
+static FALLIBLE convert_one(const struct convert *c, uint64_t from, uint64_t to) {
     const struct curve *curve = c->x->curve;
     size_t bytes = curve_point_bytes(curve, c->group);
-    struct bytes at = bytes_of(c->from.ptr + i * bytes, bytes);
-    uint8_t *to = c->to + c->x->owners[i] * bytes;
+    struct bytes at = bytes_of(c->from.ptr + from * bytes, bytes);
     struct g1 p;
     struct g2 q;
     if (c->group == GROUP_G1) {
         TRY(bellman_g1_read(&p, curve, at, false, false));
-        g1_store(to, curve, &p);
+        g1_store(c->to + to * bytes, curve, &p);
     } else {
         TRY(bellman_g2_read(&q, curve, at, false, false));
-        g2_store(to, curve, &q);
+        g2_store(c->to + to * bytes, curve, &q);
+    }
+    return OK;
+}
+
+static FALLIBLE convert_range(const struct convert *c, uint64_t from, uint64_t end) {
+    if (c->which == KEY_L || c->which == KEY_H) {
+        for (uint64_t k = from; k < end; k++) {
+            unsigned log2 = c->x->counts.shape.domain_log2;
+            TRY(convert_one(c, k, c->which == KEY_H ? key_h_place(k, log2) : k));
+        }
+        return OK;
+    }
+    unsigned matrix = c->which == KEY_A ? 0 : 1;
+    uint64_t k = c->x->ranks[matrix][from / CHUNK];
+    for (uint64_t w = from; w < end; w++) {
+        if (c->x->named[w] >> matrix & 1) {
+            TRY(convert_one(c, k++, w));
+        }
     }
     return OK;
 }
@@ -171,50 +268,24 @@ static void convert_chunk(void *ctx, size_t idx, unsigned worker) {
     struct convert *c = ctx;
     uint64_t from = (uint64_t)idx * CHUNK, end = from + CHUNK < c->count ? from + CHUNK : c->count;
     (void)worker;
-    for (uint64_t i = from; i < end; i++) {
-        enum err code = convert_one(c, i);
-        if (code != OK) {
-            if (!atomic_flag_test_and_set(&c->failed)) {
-                c->fault = fault_of(code);
-            }
-            return;
-        }
+    enum err code = convert_range(c, from, end);
+    if (code != OK && !atomic_flag_test_and_set(&c->failed)) {
+        c->fault = fault_of(code);
     }
 }
 
-/* Where the k-th point of a set goes. */
-static void place_owners(struct import *x, enum key_points which) {
-    uint64_t count = key_shape(x->params)->points_count[which], k = 0;
-    unsigned log2 = key_shape(x->params)->domain_log2;
-    if (which == KEY_L || which == KEY_H) {
-        for (; k < count; k++) {
-            x->owners[k] = (uint32_t)(which == KEY_H ? key_h_place(k, log2) : k);
-        }
-        return;
-    }
-    uint8_t mark = which == KEY_A ? 1 : 2;
-    for (uint64_t w = 0; w < x->wires; w++) {
-        if (x->named[w] & mark) {
-            x->owners[k++] = (uint32_t)w;
-        }
-    }
-    ASSERT(k == count); /* check_counts */
-}
-
+/* Places that bellman left out stay zero, which is infinity. */
 static FALLIBLE convert_points(struct import *x, enum key_points which, struct pool *pool) {
     const struct key_shape *s = key_shape(x->params);
-    enum point_group group = key_points_group(which);
-    bool zkey_layout = true;
+    bool zkey_layout = true, by_wire = which != KEY_L && which != KEY_H;
     struct convert c = {.x = x,
+                        .which = which,
+                        .group = key_points_group(which),
                         .from = key_points_raw(&zkey_layout, x->params, which),
-                        .group = group,
-                        .count = s->points_count[which],
+                        .to = x->image.points[which].ptr,
+                        .count = by_wire ? x->wires : s->points_count[which],
                         .failed = ATOMIC_FLAG_INIT};
-    uint64_t places = which == KEY_H ? x->domain : which == KEY_L ? x->wires - x->inputs : x->wires;
     ASSERT(!zkey_layout);
-    TRY(mem_new(&x->points[which], places, curve_point_bytes(x->curve, group)));
-    c.to = x->points[which];
-    place_owners(x, which);
     pool_for(pool, (size_t)((c.count + CHUNK - 1) / CHUNK), convert_chunk, &c);
     if (c.fault.code != OK) {
         enum err code = fault_raise(&c.fault);
@@ -233,9 +304,24 @@ static FALLIBLE name_of(struct sha256 *out, struct key *params,
     return sha256_of(out, bytes_of(both, sizeof both));
 }
 
+static FALLIBLE fill(struct import *x, struct bytes_mut bytes, const struct sha256 *circuit_digest,
+                     struct pool *pool) {
+    struct sha256 name;
+    native_image_init(&x->image, &x->counts, bytes);
+    TRY(fill_rows(x));
+    for (int k = 0; k < KEY_POINTS_COUNT; k++) {
+        TRY(convert_points(x, (enum key_points)k, pool));
+    }
+    TRY(name_of(&name, x->params, circuit_digest));
+    TRY(key_intact(x->params));
+    return native_image_seal(&x->image, key_vkey(x->params), &name, pool);
+}
+
 FALLIBLE import_bellman(const char *path, struct key *params, const struct r1cs *circuit,
                         const struct sha256 *circuit_digest, struct pool *pool) {
     const struct key_shape *s = key_shape(params);
+    AUTO(file_out_close) struct file_out *file = NULL;
+    struct bytes_mut bytes;
     AUTO(import_done)
     struct import x = {.curve = key_curve(params),
                        .params = params,
@@ -243,24 +329,13 @@ FALLIBLE import_bellman(const char *path, struct key *params, const struct r1cs 
                        .name = key_path(params),
                        .inputs = (uint64_t)s->public_count + 1,
                        .wires = s->wires_count,
-                       .domain = s->domain_size};
+                       .counts = {.curve = key_curve(params), .shape = *s}};
+    x.counts.shape.h_reversed = true;
     TRY(check_shape(&x));
-    TRY(read_circuit(&x));
+    TRY(measure_circuit(&x));
     TRY(check_counts(&x));
-    struct native_source source = {.curve = x.curve, .shape = *s, .vkey = key_vkey(params)};
-    source.shape.h_reversed = true;
-    source.shape.terms_count[0] = x.terms_count[0];
-    source.shape.terms_count[1] = x.terms_count[1];
-    source.terms = bytes_of(x.terms, (x.terms_count[0] + x.terms_count[1]) * KEY_TERM_BYTES);
-    TRY(mem_new_raw(&x.owners, x.wires > x.domain ? x.wires : x.domain, sizeof *x.owners));
-    for (int k = 0; k < KEY_POINTS_COUNT; k++) {
-        enum key_points which = (enum key_points)k;
-        TRY(convert_points(&x, which, pool));
-        uint64_t places = k == KEY_H ? x.domain : k == KEY_L ? x.wires - x.inputs : x.wires;
-        source.points[k] =
-            bytes_of(x.points[k], places * curve_point_bytes(x.curve, key_points_group(which)));
-    }
-    TRY(name_of(&source.digest, params, circuit_digest));
-    TRY(key_intact(params));
-    return native_write_source(path, &source);
+    TRY(file_out_open(&file, path));
+    TRY(file_out_map(&bytes, file, native_bytes(&x.counts)));
+    TRY(fill(&x, bytes, circuit_digest, pool));
+    return file_out_commit(file);
 }

@@ -10,7 +10,7 @@
  *   name        SHA-256 of (SHA-256 of the .params ‖ SHA-256 of the circuit's file)
  *
  * Threads  one calls; points are converted on the pool.
- * Memory   the native key's size in heap, and 44 bytes a non-zero.
+ * Memory   a byte a wire and the dictionary: the key is made in its file's pages.
  * Errors   E_RANGE when the circuit is not that of the key, with both counts; E_CURVE, E_USAGE; those of native.h.
  */
 #pragma once

@@ -153,11 +153,37 @@ static FALLIBLE native_open(struct key *key) {
     return OK;
 }
 
+static FALLIBLE key_new(struct key **out) {
+    TRY(mem_new(out, 1, sizeof **out));
+    atomic_init(&(*out)->refs_count, 1);
+    lock_init(&(*out)->lock, LOCK_KEY);
+    return OK;
+}
+
+static FALLIBLE refuse_insecure(const struct key *key, struct key_options options) {
+    REQUIRE(options.allow_insecure || !vkey_is_insecure(&key->parts.vkey), E_RANGE,
+            "%s: gamma equals delta: nobody contributed to this key's second phase, and anyone can "
+            "forge proofs for it; contribute (snarkjs zkey contribute), or for tests allow it "
+            "with --allow-insecure-keys",
+            key->map.path);
+    return OK;
+}
+
+FALLIBLE key_from_memory(struct key **out, struct bytes native, const char *name,
+                         struct key_options options) {
+    AUTO(key_free) struct key *key = NULL;
+    TRY(key_new(&key));
+    key->map = (struct file_map){.bytes = native, .path = mem_strdup(name), .heap = true};
+    REQUIRE(key->map.path, E_LIMIT, "out of memory: a name of %zu bytes", strlen(name));
+    TRY(native_parse(&key->parts, native, name, true));
+    TRY(refuse_insecure(key, options));
+    *out = TAKE(key);
+    return OK;
+}
+
 FALLIBLE key_open(struct key **out, const char *path, struct key_options options) {
     AUTO(key_free) struct key *key = NULL;
-    TRY(mem_new(&key, 1, sizeof *key));
-    atomic_init(&key->refs_count, 1);
-    lock_init(&key->lock, LOCK_KEY);
+    TRY(key_new(&key));
     TRY(file_map_open(&key->map, path));
     if (!key->map.heap) {
         key->guard = guard_open(key->map.base, key->map.bytes.len);
@@ -168,11 +194,7 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
     TRY(intact(&key->guard,
                path)); /* first: zeros in place of lost pages explain any other error */
     TRY(e);
-    REQUIRE(options.allow_insecure || !vkey_is_insecure(&key->parts.vkey), E_RANGE,
-            "%s: gamma equals delta: nobody contributed to this key's second phase, and anyone can "
-            "forge proofs for it; contribute (snarkjs zkey contribute), or for tests allow it "
-            "with --allow-insecure-keys",
-            path);
+    TRY(refuse_insecure(key, options));
     if (!key->map.heap) {
         mapping_advise(key->map.bytes, MADV_SEQUENTIAL); /* each section once, front to back */
     }

@@ -48,6 +48,9 @@ struct key; /* opaque */
 
 /* Format by content: .zkey, bellman .params or our own layout (native.h). */
 FALLIBLE key_open(struct key **out, const char *path, struct key_options options);
+/* A native key that this process made, in memory that is lent for the key's life: believed as it is. `name` is for errors. */
+FALLIBLE key_from_memory(struct key **out, struct bytes native, const char *name,
+                         struct key_options options);
 struct key *key_ref(struct key *key);
 void key_unref(struct key **key);
 

@@ -37,16 +37,30 @@
 
 enum { NATIVE_VERSION = 1, NATIVE_SECTIONS = 15, NATIVE_HEADER_BYTES = 1024, NATIVE_ALIGN = 4096 };
 
-/* What a native key is made of. shape: curve, h_basis, h_reversed, wires, publics, domain and terms_count are taken from it. */
-struct native_source {
+/* --- Making --- */
+
+/* What places depend on. shape: curve, h_basis, h_reversed, wires, publics, domain and terms_count are taken from it. */
+struct native_counts {
     const struct curve *curve;
     struct key_shape shape;
-    const struct vkey *vkey;               /* lent */
-    struct sha256 digest;                  /* its name */
-    struct bytes points[KEY_POINTS_COUNT]; /* lent: one a wire, private wire, row of the domain */
-    struct bytes terms;                    /* lent: KEY_TERM_BYTES each, in any order */
+    uint64_t dictionary_count, long_count[2]; /* ROWS_DICTIONARY_MAX and the terms bound them */
 };
-FALLIBLE native_write_source(const char *path, const struct native_source *source);
+size_t native_bytes(const struct native_counts *counts);
+/* A key that is being made: the caller's memory (a file's, by file_out_map, or plain), seen as its sections. They are filled in any
+ * order, by any thread; then the vkey goes in and the header with all sums, and the bytes are a native key. */
+struct native_image {
+    struct native_counts counts;
+    struct bytes_mut file;                     /* lent: native_bytes, zero at first */
+    struct bytes_mut points[KEY_POINTS_COUNT]; /* one a wire, private wire, row of the domain */
+    struct scalar *dictionary;                 /* times R²; +1 and -1 first */
+    uint32_t *start[2], *columns[2], *coefficients[2], *long_rows[2];
+};
+void native_image_init(struct native_image *out, const struct native_counts *counts,
+                       struct bytes_mut file);
+/* `digest` is the key's name; NULL: a key that was made from no file is named by what it holds, SHA-256 of the header without name. */
+FALLIBLE native_image_seal(struct native_image *image, const struct vkey *vkey,
+                           const struct sha256 *digest, struct pool *pool);
+
 /* Writes `key`, a .zkey, natively to `path`. */
 FALLIBLE native_write(const char *path, struct key *key);
 /* Makes checksums and seal right again after bytes of a file were changed: for tests and fuzzers. E_FORMAT when its counts place

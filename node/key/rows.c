@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static FALLIBLE find(uint32_t *out, struct rows_dictionary *d, const struct scalar *value_r2) {
+FALLIBLE rows_dictionary_find(uint32_t *out, struct rows_dictionary *d,
+                              const struct scalar *value_r2) {
     uint64_t hash = (value_r2->w[0] ^ value_r2->w[1] * 0x9e3779b97f4a7c15 ^ value_r2->w[2] << 1 ^
                      value_r2->w[3]) *
                     0xbf58476d1ce4e5b9;
@@ -42,8 +43,8 @@ FALLIBLE rows_dictionary_open(struct rows_dictionary *out, const struct curve *c
     c->scalar_pow(&r2, &(struct scalar){{2}}, 512);
     c->scalar_sub(&minus_one, &(struct scalar){{0}}, &one);
     c->scalar_mul(&minus_one, &minus_one, &r2);
-    TRY(find(&idx, &d, &r2));
-    TRY(find(&idx, &d, &minus_one));
+    TRY(rows_dictionary_find(&idx, &d, &r2));
+    TRY(rows_dictionary_find(&idx, &d, &minus_one));
     *out = d;
     d.slots = NULL;
     d.values_r2 = NULL;
@@ -106,7 +107,7 @@ FALLIBLE rows_build(struct rows_built *out, struct rows_dictionary *d, struct by
             uint32_t at = r.start[t.row + 1]++;
             REQUIRE(at < mine, E_IO, CHANGED);
             r.columns[at] = t.wire;
-            TRY(find(&r.coefficients[at], d, &t.value_r2));
+            TRY(rows_dictionary_find(&r.coefficients[at], d, &t.value_r2));
         }
     }
     *out = r;

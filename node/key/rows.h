@@ -30,6 +30,9 @@ struct rows_dictionary {
 FALLIBLE rows_dictionary_open(struct rows_dictionary *out, const struct curve *c,
                               uint64_t terms_count);
 void rows_dictionary_close(struct rows_dictionary *d);
+/* The entry that is `value_r2`, a new one if there was none. */
+FALLIBLE rows_dictionary_find(uint32_t *idx, struct rows_dictionary *d,
+                              const struct scalar *value_r2);
 
 struct rows_built { /* all owned */
     uint32_t *start, *columns, *coefficients, *long_rows;

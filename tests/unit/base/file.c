@@ -284,8 +284,43 @@ static void claim_allocation(void) {
     CHECK_EQ(1, entries_count(folder));
 }
 
+static void claim_mapped_out(void) {
+    struct file_out *f = NULL;
+    struct bytes_mut map, got;
+    const char *folder = fresh_dir("mapped"), *path = in_dir("mapped/out");
+    CHECK_OK(file_out_open(&f, path));
+    CHECK_OK(file_out_map(&map, f, 10000));
+    CHECK_EQ(10000, map.len);
+    for (size_t i = 0; i < map.len; i++) {
+        CHECK_EQ(0, map.ptr[i]);
+    }
+    map.ptr[9999] = 7;
+    map.ptr[0] = 1;
+    CHECK(!file_exists(path));
+    CHECK_OK(file_out_commit(f));
+    file_out_close(&f);
+    CHECK_OK(file_read_all(&got, path, 1 << 20));
+    CHECK(got.len == 10000 && got.ptr[0] == 1 && got.ptr[9999] == 7 && got.ptr[5000] == 0);
+    mem_free(got.ptr);
+    CHECK_OK(file_out_open(&f, path)); /* given up: the old one stays */
+    CHECK_OK(file_out_map(&map, f, 10));
+    file_out_close(&f);
+    CHECK_OK(file_read_all(&got, path, 1 << 20));
+    CHECK_EQ(10000, got.len);
+    mem_free(got.ptr);
+    CHECK_EQ(1, entries_count(folder));
+    CHECK_OK(file_out_open(&f, "/dev/null"));
+    CHECK_ERR(E_IO, file_out_map(&map, f, 10));
+    file_out_close(&f);
+    CHECK_OK(file_out_open(&f, path)); /* more than any disk has */
+    CHECK_ERR(E_IO, file_out_map(&map, f, (size_t)1 << 60));
+    CHECK_HAS(err_detail(), "no room for");
+    file_out_close(&f);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"a mapped output is filled in place and appears whole or not at all", claim_mapped_out},
         {"what is written is read back, and a replaced file stays readable", claim_whole},
         {"large outputs in odd pieces arrive whole", claim_large},
         {"an output without commit leaves no file and no change", claim_abandoned},
