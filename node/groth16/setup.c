@@ -5,19 +5,24 @@
  *   H_j = Lagrange basis of the 2n-th roots at tau, element 2j + 1, / delta
  *   Lagrange basis of the m-th roots at tau: L_j = (tau^m - 1)/m · w^j / (tau - w^j)
  *
- * Columns are sums over the terms as the circuit names them, one pass, one thread: a product for each term that is not 1.
- * Points are made in pieces of PIECE and handed on, so the key itself never lies in memory.
+ * Columns are sums over the terms as the circuit names them, one pass: a product for each term that is not ±1. Threads take
+ * rows; a wire's sums are guarded by one of STRIPES locks, but for those of wire 0, which too many rows name: each
+ * chunk adds up its own. Points are made in pieces: of a .zkey they are handed on, so that the key itself never lies in
+ * memory; of a native key they are made where they will lie.
  */
 #include "node/groth16/setup.h"
 
+#include "node/base/lock.h"
 #include "node/base/mem.h"
+#include "node/key/native.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum {
-    PIECE = 1 << 15, /* points made at once */
-    CHUNK = 1 << 12, /* elements of a Lagrange basis that share an inversion */
+    PIECE_POINTS = 1 << 15,
+    CHUNK = 1 << 12, /* elements of a Lagrange basis that share an inversion; rows of a task */
+    STRIPES = 1 << 12,
     TERM_BYTES = 44,
     TERMS_BUFFER = 1 << 14,
     CONTRIBUTIONS_BYTES = 68
@@ -44,16 +49,20 @@ struct setup {
     setup_sink *sink;
     void *sink_ctx;
     struct secrets x;
-    uint64_t domain, points_done, points_total;
+    uint64_t domain, piece, points_done, points_total;
     struct scalar *basis;   /* owned: domain */
     struct scalar *columns; /* owned: u, v, w */
-    struct scalar *scalars; /* owned: PIECE */
-    uint8_t *points;        /* owned: PIECE of G2 */
+    struct lock *stripes;   /* owned: of columns, while they are made */
+    struct scalar *scalars; /* owned: a piece */
+    uint8_t *points;        /* owned: a piece of G2, for a sink */
+    struct native_image image;
+    uint8_t *to; /* the next points' place in the image; NULL: to the sink */
 };
 
 static void setup_done(struct setup *s) {
     mem_free(s->basis);
     mem_free(s->columns);
+    mem_free(s->stripes);
     mem_free(s->scalars);
     mem_free(s->points);
 }
@@ -78,10 +87,6 @@ static void draw_secrets(struct secrets *x, const struct curve *c, struct rng *r
     }
     c->scalar_inv(&x->gamma_inv, &x->gamma);
     c->scalar_inv(&x->delta_inv, &x->delta);
-}
-
-static bool is_one(const struct scalar *x) {
-    return !memcmp(x, &one, sizeof one);
 }
 
 /* Elements stride·j + first, j < count, of the m-th roots' Lagrange basis at tau, times `factor`. */
@@ -136,26 +141,75 @@ static void lagrange(struct setup *s, unsigned log2_m, uint64_t first, uint64_t 
     pool_for(s->options->pool, (size_t)((s->domain + CHUNK - 1) / CHUNK), lagrange_chunk, &l);
 }
 
-static void add_to_column(void *ctx, const struct setup_term *term) {
-    struct setup *s = ctx;
+struct column_part { /* of a chunk of rows */
+    struct setup *s;
+    struct scalar of_one[SETUP_MATRICES]; /* wire 0's sums */
+};
+
+static void add_to_sum(struct scalar *sum, const struct setup *s, const struct setup_term *term) {
     const struct curve *c = s->curve;
-    struct scalar t,
-        *sum = &s->columns[term->matrix * (size_t)s->circuit->wires_count + term->wire];
     const struct scalar *basis = &s->basis[term->row];
-    if (is_one(&term->value)) {
+    if (term->coefficient == SETUP_ONE) {
         c->scalar_add(sum, sum, basis);
+    } else if (term->coefficient == SETUP_MINUS_ONE) {
+        c->scalar_sub(sum, sum, basis);
     } else {
-        c->scalar_mul(&t, &term->value, basis);
+        struct scalar t;
+        c->scalar_mul(&t, &s->circuit->coefficients[term->coefficient], basis);
         c->scalar_add(sum, sum, &t);
     }
 }
 
-static void make_columns(struct setup *s) {
-    s->circuit->each_term(s->circuit->ctx, add_to_column, s);
-    for (uint32_t i = 0; i <= s->circuit->public_count; i++) {
-        struct setup_term extra = {SETUP_A, s->circuit->constraints_count + i, i, one};
-        add_to_column(s, &extra);
+static struct scalar *column_at(struct setup *s, uint32_t matrix, uint32_t wire) {
+    return &s->columns[matrix * (size_t)s->circuit->wires_count + wire];
+}
+
+static void add_to_column(void *ctx, const struct setup_term *term) {
+    struct column_part *part = ctx;
+    struct setup *s = part->s;
+    if (term->wire == 0) {
+        add_to_sum(&part->of_one[term->matrix], s, term);
+        return;
     }
+    LOCK_SCOPE(&s->stripes[term->wire % STRIPES]);
+    add_to_sum(column_at(s, term->matrix, term->wire), s, term);
+}
+
+static struct setup_rows rows_of_chunk(const struct setup *s, size_t idx) {
+    uint32_t from = (uint32_t)(idx * CHUNK), left = s->circuit->constraints_count - from;
+    return (struct setup_rows){from, left < CHUNK ? left : CHUNK};
+}
+
+static size_t chunks_of_rows(const struct setup *s) {
+    return ((size_t)s->circuit->constraints_count + CHUNK - 1) / CHUNK;
+}
+
+static void columns_chunk(void *ctx, size_t idx, unsigned worker) {
+    struct column_part part = {.s = ctx};
+    struct setup *s = ctx;
+    (void)worker;
+    s->circuit->each_term(s->circuit->ctx, rows_of_chunk(s, idx), add_to_column, &part);
+    LOCK_SCOPE(&s->stripes[0]);
+    for (uint32_t m = 0; m < SETUP_MATRICES; m++) {
+        struct scalar *sum = column_at(s, m, 0);
+        s->curve->scalar_add(sum, sum, &part.of_one[m]);
+    }
+}
+
+static FALLIBLE make_columns(struct setup *s) {
+    TRY(mem_new(&s->stripes, STRIPES, sizeof *s->stripes));
+    for (unsigned i = 0; i < STRIPES; i++) {
+        lock_init(&s->stripes[i], LOCK_KEY);
+    }
+    pool_for(s->options->pool, chunks_of_rows(s), columns_chunk, s);
+    for (unsigned i = 0; i < STRIPES; i++) {
+        lock_done(&s->stripes[i]);
+    }
+    for (uint32_t i = 0; i <= s->circuit->public_count; i++) {
+        struct setup_term extra = {SETUP_A, s->circuit->constraints_count + i, i, SETUP_ONE};
+        add_to_sum(column_at(s, SETUP_A, i), s, &extra);
+    }
+    return OK;
 }
 
 /* --- Bytes --- */
@@ -177,10 +231,17 @@ static FALLIBLE put_section(struct setup *s, uint32_t id, uint64_t bytes) {
     return put(s, b, sizeof b);
 }
 
+/* Multiples of the first `count` scalars, to the sink or to where they lie. */
 static FALLIBLE put_points(struct setup *s, enum point_group group, size_t count) {
     const struct setup_multiplier *m = s->options->multiplier;
-    TRY(m->multiply(m->ctx, s->points, group, s->scalars, count));
-    TRY(put(s, s->points, count * curve_point_bytes(s->curve, group)));
+    size_t bytes = count * curve_point_bytes(s->curve, group);
+    uint8_t *to = s->to ? s->to : s->points;
+    TRY(m->multiply(m->ctx, to, group, s->scalars, count));
+    if (s->to) {
+        s->to += bytes;
+    } else {
+        TRY(put(s, to, bytes));
+    }
     s->points_done += count;
     if (s->options->progress) {
         s->options->progress(s->options->progress_ctx,
@@ -217,17 +278,20 @@ static FALLIBLE put_header(struct setup *s) {
 
 struct terms_out {
     struct setup *s;
-    struct scalar r2;
-    struct scalar last, last_r2; /* a value, and its bytes in the file */
+    struct scalar *values_r2; /* owned: coefficients as the file has them */
     uint64_t count;
-    uint8_t *buffer; /* NULL: only count */
+    uint8_t *buffer; /* owned; NULL: only count */
     size_t used;
     enum err err;
 };
 
+static void terms_out_done(struct terms_out *o) {
+    mem_free(o->values_r2);
+    mem_free(o->buffer);
+}
+
 static void put_term(void *ctx, const struct setup_term *term) {
     struct terms_out *o = ctx;
-    const struct curve *c = o->s->curve;
     if (term->matrix == SETUP_C || o->err != OK) {
         return;
     }
@@ -235,15 +299,11 @@ static void put_term(void *ctx, const struct setup_term *term) {
     if (!o->buffer) {
         return;
     }
-    if (o->count == 1 || memcmp(&term->value, &o->last, sizeof o->last) != 0) {
-        c->scalar_mul(&o->last_r2, &term->value, &o->r2);
-        o->last = term->value;
-    }
     uint8_t *at = o->buffer + o->used;
     store_u32le(at, term->matrix);
     store_u32le(at + 4, term->row);
     store_u32le(at + 8, term->wire);
-    memcpy(at + 12, &o->last_r2, SCALAR_BYTES);
+    memcpy(at + 12, &o->values_r2[term->coefficient], SCALAR_BYTES);
     o->used += TERM_BYTES;
     if (o->used == (size_t)TERM_BYTES * TERMS_BUFFER) {
         o->err = put(o->s, o->buffer, o->used);
@@ -253,27 +313,35 @@ static void put_term(void *ctx, const struct setup_term *term) {
 
 static void put_all_terms(struct terms_out *o) {
     const struct setup_circuit *k = o->s->circuit;
-    k->each_term(k->ctx, put_term, o);
+    k->each_term(k->ctx, (struct setup_rows){0, k->constraints_count}, put_term, o);
     for (uint32_t i = 0; i <= k->public_count; i++) {
-        struct setup_term extra = {SETUP_A, k->constraints_count + i, i, one};
+        struct setup_term extra = {SETUP_A, k->constraints_count + i, i, SETUP_ONE};
         put_term(o, &extra);
     }
 }
 
+static void coefficients_r2(struct scalar *out, const struct setup *s) {
+    struct scalar r2;
+    s->curve->scalar_pow(&r2, &(struct scalar){{2}}, 512);
+    for (uint32_t i = 0; i < s->circuit->coefficients_count; i++) {
+        s->curve->scalar_mul(&out[i], &s->circuit->coefficients[i], &r2);
+    }
+}
+
 static FALLIBLE put_terms(struct setup *s) {
-    AUTO(mem_free_ptr) uint8_t *buffer = NULL;
-    TRY(mem_new_raw(&buffer, TERMS_BUFFER, TERM_BYTES));
-    struct terms_out o = {.s = s}, counted = {.s = s};
+    struct terms_out counted = {.s = s};
+    AUTO(terms_out_done) struct terms_out o = {.s = s};
     put_all_terms(&counted);
     REQUIRE(counted.count <= UINT32_MAX, E_RANGE,
             "%" PRIu64 " coefficients: a .zkey counts them in 32 bits", counted.count);
-    s->curve->scalar_pow(&o.r2, &(struct scalar){{2}}, 512);
-    o.buffer = buffer;
+    TRY(mem_new_raw(&o.values_r2, s->circuit->coefficients_count, sizeof *o.values_r2));
+    TRY(mem_new_raw(&o.buffer, TERMS_BUFFER, TERM_BYTES));
+    coefficients_r2(o.values_r2, s);
     TRY(put_section(s, 4, 4 + counted.count * TERM_BYTES));
     TRY(put_u32(s, (uint32_t)counted.count));
     put_all_terms(&o);
     TRY(o.err);
-    return put(s, buffer, o.used);
+    return put(s, o.buffer, o.used);
 }
 
 /* (beta·u + alpha·v + w) times `by`. */
@@ -317,37 +385,62 @@ static void fill_chunk(void *ctx, size_t idx, unsigned worker) {
     }
 }
 
-/* A section of points whose numbers are column[from … end). */
-static FALLIBLE put_column(struct setup *s, uint32_t id, enum point_group group, struct fill f,
-                           uint64_t end) {
-    TRY(put_section(s, id, (end - f.from) * curve_point_bytes(s->curve, group)));
+/* Points whose numbers are column[from … end). */
+static FALLIBLE put_column(struct setup *s, enum point_group group, struct fill f, uint64_t end) {
     f.s = s;
     for (; f.from < end; f.from += f.count) {
-        f.count = end - f.from < PIECE ? end - f.from : PIECE;
+        f.count = end - f.from < s->piece ? end - f.from : s->piece;
         pool_for(s->options->pool, (size_t)((f.count + CHUNK - 1) / CHUNK), fill_chunk, &f);
         TRY(put_points(s, group, (size_t)f.count));
     }
     return OK;
 }
 
+static struct fill fill_of(const struct setup *s, enum key_points which) {
+    return (struct fill){.column = which == KEY_A   ? COLUMN_U
+                                   : which == KEY_L ? COLUMN_COMBINED
+                                   : which == KEY_H ? COLUMN_BASIS
+                                                    : COLUMN_V,
+                         .by = &s->x.delta_inv,
+                         .from = which == KEY_L ? s->circuit->public_count + 1 : 0};
+}
+
+static FALLIBLE put_ic(struct setup *s) {
+    return put_column(s, GROUP_G1, (struct fill){.column = COLUMN_COMBINED, .by = &s->x.gamma_inv},
+                      (uint64_t)s->circuit->public_count + 1);
+}
+
+/* A set of points; H comes last, as its numbers take the basis's place. */
+static FALLIBLE put_set(struct setup *s, enum key_points which) {
+    if (which == KEY_H) {
+        lagrange(s, (unsigned)__builtin_ctzll(s->domain) + 1, 1, 2, &s->x.delta_inv);
+    }
+    return put_column(s, which == KEY_B2 ? GROUP_G2 : GROUP_G1, fill_of(s, which),
+                      which == KEY_H ? s->domain : s->circuit->wires_count);
+}
+
+static FALLIBLE put_point_section(struct setup *s, uint32_t id, enum key_points which) {
+    uint64_t count =
+        (which == KEY_H ? s->domain : s->circuit->wires_count) - fill_of(s, which).from;
+    TRY(put_section(s, id,
+                    count * curve_point_bytes(s->curve, which == KEY_B2 ? GROUP_G2 : GROUP_G1)));
+    return put_set(s, which);
+}
+
 static FALLIBLE put_all_points(struct setup *s) {
-    const uint32_t wires = s->circuit->wires_count, inputs = s->circuit->public_count + 1;
-    const struct secrets *x = &s->x;
-    TRY(put_column(s, 3, GROUP_G1, (struct fill){.column = COLUMN_COMBINED, .by = &x->gamma_inv},
-                   inputs));
-    TRY(put_column(s, 5, GROUP_G1, (struct fill){.column = COLUMN_U}, wires));
-    TRY(put_column(s, 6, GROUP_G1, (struct fill){.column = COLUMN_V}, wires));
-    TRY(put_column(s, 7, GROUP_G2, (struct fill){.column = COLUMN_V}, wires));
-    TRY(put_column(s, 8, GROUP_G1,
-                   (struct fill){.column = COLUMN_COMBINED, .by = &x->delta_inv, .from = inputs},
-                   wires));
-    lagrange(s, (unsigned)__builtin_ctzll(s->domain) + 1, 1, 2, &x->delta_inv);
-    return put_column(s, 9, GROUP_G1, (struct fill){.column = COLUMN_BASIS}, s->domain);
+    TRY(put_section(s, 3, ((uint64_t)s->circuit->public_count + 1) * s->curve->g1_bytes));
+    TRY(put_ic(s));
+    TRY(put_point_section(s, 5, KEY_A));
+    TRY(put_point_section(s, 6, KEY_B1));
+    TRY(put_point_section(s, 7, KEY_B2));
+    TRY(put_point_section(s, 8, KEY_L));
+    return put_point_section(s, 9, KEY_H);
 }
 
 static FALLIBLE setup_open(struct setup *s) {
     const struct setup_circuit *k = s->circuit;
     s->domain = setup_domain(k);
+    s->piece = s->options->piece_points ? s->options->piece_points : PIECE_POINTS;
     unsigned log2 = (unsigned)__builtin_ctzll(s->domain);
     REQUIRE(k->wires_count > k->public_count + 1, E_RANGE,
             "a circuit of %u wires has no private ones beside its %u public signals; a key needs "
@@ -359,12 +452,10 @@ static FALLIBLE setup_open(struct setup *s) {
     s->points_total = 4 * (uint64_t)k->wires_count + s->domain + 6;
     TRY(mem_new_raw(&s->basis, s->domain, sizeof *s->basis));
     TRY(mem_new(&s->columns, SETUP_MATRICES * (size_t)k->wires_count, sizeof *s->columns));
-    TRY(mem_new_raw(&s->scalars, PIECE, sizeof *s->scalars));
-    TRY(mem_new_raw(&s->points, PIECE, s->curve->g2_bytes));
+    TRY(mem_new_raw(&s->scalars, s->piece, sizeof *s->scalars));
     draw_secrets(&s->x, s->curve, s->options->rng, s->options->forgeable);
     lagrange(s, log2, 0, 1, &one);
-    make_columns(s);
-    return OK;
+    return make_columns(s);
 }
 
 FALLIBLE setup_write_zkey(setup_sink *sink, void *sink_ctx, const struct setup_circuit *circuit,
@@ -377,6 +468,7 @@ FALLIBLE setup_write_zkey(setup_sink *sink, void *sink_ctx, const struct setup_c
                       .sink = sink,
                       .sink_ctx = sink_ctx};
     TRY(setup_open(&s));
+    TRY(mem_new_raw(&s.points, s.piece, s.curve->g2_bytes));
     TRY(put(&s, "zkey", 4));
     TRY(put_u32(&s, 1));
     TRY(put_u32(&s, 10));
@@ -385,6 +477,179 @@ FALLIBLE setup_write_zkey(setup_sink *sink, void *sink_ctx, const struct setup_c
     TRY(put_all_points(&s));
     TRY(put_section(&s, 10, sizeof contributions));
     return put(&s, contributions, sizeof contributions);
+}
+
+/* --- Native --- */
+
+enum { AB = 2 }; /* matrices that a key holds */
+
+struct chunk_terms {
+    uint32_t terms[AB], longs[AB]; /* in the chunk; then before it */
+};
+struct rows_work {
+    struct setup *s;
+    struct chunk_terms *chunks; /* owned */
+};
+
+static void rows_work_done(struct rows_work *w) {
+    mem_free(w->chunks);
+}
+
+struct row_terms { /* of a chunk's rows */
+    struct setup *s;
+    uint32_t from, at[AB][CHUNK]; /* terms of each row; then where its next one goes */
+};
+
+static void count_term(void *ctx, const struct setup_term *term) {
+    struct row_terms *r = ctx;
+    if (term->matrix < AB) {
+        r->at[term->matrix][term->row - r->from]++;
+    }
+}
+
+static void place_term(void *ctx, const struct setup_term *term) {
+    struct row_terms *r = ctx;
+    if (term->matrix < AB) {
+        uint32_t at = r->at[term->matrix][term->row - r->from]++;
+        r->s->image.columns[term->matrix][at] = term->wire;
+        r->s->image.coefficients[term->matrix][at] = term->coefficient;
+    }
+}
+
+static void count_chunk(void *ctx, size_t idx, unsigned worker) {
+    struct rows_work *w = ctx;
+    struct setup_rows rows = rows_of_chunk(w->s, idx);
+    struct row_terms r = {.s = w->s, .from = rows.from};
+    (void)worker;
+    w->s->circuit->each_term(w->s->circuit->ctx, rows, count_term, &r);
+    for (unsigned m = 0; m < AB; m++) {
+        for (uint32_t i = 0; i < rows.count; i++) {
+            w->chunks[idx].terms[m] += r.at[m][i];
+            w->chunks[idx].longs[m] += r.at[m][i] > ROWS_LONG;
+        }
+    }
+}
+
+static void place_chunk(void *ctx, size_t idx, unsigned worker) {
+    struct rows_work *w = ctx;
+    struct setup *s = w->s;
+    struct setup_rows rows = rows_of_chunk(s, idx);
+    struct row_terms r = {.s = s, .from = rows.from};
+    (void)worker;
+    s->circuit->each_term(s->circuit->ctx, rows, count_term, &r);
+    for (unsigned m = 0; m < AB; m++) {
+        uint32_t at = w->chunks[idx].terms[m], longs = w->chunks[idx].longs[m];
+        for (uint32_t i = 0; i < rows.count; i++) {
+            uint32_t count = r.at[m][i];
+            r.at[m][i] = at;
+            at += count;
+            s->image.start[m][rows.from + i + 1] = at;
+            if (count > ROWS_LONG) {
+                s->image.long_rows[m][longs++] = rows.from + i;
+            }
+        }
+    }
+    s->circuit->each_term(s->circuit->ctx, rows, place_term, &r);
+}
+
+/* What the rows take, and where each chunk of them begins. */
+static FALLIBLE count_rows(struct native_counts *out, struct rows_work *w) {
+    struct setup *s = w->s;
+    size_t chunks = chunks_of_rows(s);
+    uint64_t terms[AB] = {0}, longs[AB] = {0};
+    TRY(mem_new(&w->chunks, chunks, sizeof *w->chunks));
+    pool_for(s->options->pool, chunks, count_chunk, w);
+    for (size_t i = 0; i < chunks; i++) {
+        for (unsigned m = 0; m < AB; m++) {
+            struct chunk_terms *c = &w->chunks[i];
+            uint32_t more = c->terms[m], more_longs = c->longs[m];
+            c->terms[m] = (uint32_t)terms[m];
+            c->longs[m] = (uint32_t)longs[m];
+            terms[m] += more;
+            longs[m] += more_longs;
+        }
+    }
+    terms[0] += (uint64_t)s->circuit->public_count + 1;
+    REQUIRE(terms[0] < UINT32_MAX && terms[1] < UINT32_MAX, E_RANGE,
+            "matrices of %" PRIu64 " and %" PRIu64 " terms, at most 2^32 - 2 are supported",
+            terms[0], terms[1]);
+    REQUIRE(s->circuit->coefficients_count <= ROWS_DICTIONARY_MAX, E_LIMIT,
+            "%u different coefficients, at most %d are supported", s->circuit->coefficients_count,
+            ROWS_DICTIONARY_MAX);
+    *out = (struct native_counts){.curve = s->curve,
+                                  .shape = {.curve = s->curve->id,
+                                            .format = KEY_FORMAT_NATIVE,
+                                            .h_basis = H_COSET_LAGRANGE,
+                                            .wires_count = s->circuit->wires_count,
+                                            .public_count = s->circuit->public_count,
+                                            .domain_size = s->domain,
+                                            .domain_log2 = (unsigned)__builtin_ctzll(s->domain),
+                                            .terms_count = {terms[0], terms[1]}},
+                                  .dictionary_count = s->circuit->coefficients_count,
+                                  .long_count = {longs[0], longs[1]}};
+    return OK;
+}
+
+static void place_rows(struct rows_work *w) {
+    struct setup *s = w->s;
+    const struct native_image *x = &s->image;
+    const struct setup_circuit *k = s->circuit;
+    uint32_t at[AB];
+    pool_for(s->options->pool, chunks_of_rows(s), place_chunk, w);
+    for (unsigned m = 0; m < AB; m++) {
+        at[m] = x->start[m][k->constraints_count];
+    }
+    for (uint64_t row = k->constraints_count; row < s->domain; row++) {
+        uint32_t wire = (uint32_t)(row - k->constraints_count);
+        if (wire <= k->public_count) {
+            x->columns[0][at[0]] = wire;
+            x->coefficients[0][at[0]++] = SETUP_ONE;
+        }
+        x->start[0][row + 1] = at[0];
+        x->start[1][row + 1] = at[1];
+    }
+    coefficients_r2(x->dictionary, s);
+}
+
+/* The verifying part; *ic is the caller's. */
+static FALLIBLE make_vkey(struct vkey *vk, struct setup *s) {
+    const struct secrets *x = &s->x;
+    struct g1 *const in_g1[] = {&vk->alpha1, &vk->beta1, &vk->delta1};
+    const struct scalar *const of_g1[] = {&x->alpha, &x->beta, &x->delta};
+    struct g2 *const in_g2[] = {&vk->beta2, &vk->gamma2, &vk->delta2};
+    const struct scalar *const of_g2[] = {&x->beta, &x->gamma, &x->delta};
+    *vk = (struct vkey){.curve = s->curve, .public_count = s->circuit->public_count};
+    for (unsigned i = 0; i < 3; i++) {
+        s->to = (uint8_t *)in_g1[i]->w;
+        TRY(put_point(s, GROUP_G1, of_g1[i]));
+        s->to = (uint8_t *)in_g2[i]->w;
+        TRY(put_point(s, GROUP_G2, of_g2[i]));
+    }
+    TRY(mem_new_raw(&vk->ic, (size_t)vk->public_count + 1, s->curve->g1_bytes));
+    s->to = vk->ic;
+    return put_ic(s);
+}
+
+FALLIBLE setup_make_native(setup_room *room, void *room_ctx, const struct setup_circuit *circuit,
+                           const struct setup_options *options) {
+    AUTO(setup_done)
+    struct setup s = {.circuit = circuit, .options = options, .curve = circuit->curve};
+    AUTO(rows_work_done) struct rows_work rows = {.s = &s};
+    AUTO(vkey_done) struct vkey vkey = {0};
+    struct native_counts counts;
+    struct bytes_mut bytes;
+    TRY(setup_open(&s));
+    TRY(count_rows(&counts, &rows));
+    TRY(room(&bytes, room_ctx, native_bytes(&counts)));
+    native_image_init(&s.image, &counts, bytes);
+    place_rows(&rows);
+    TRY(make_vkey(&vkey, &s));
+    for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
+        s.to = s.image.points[k].ptr;
+        TRY(put_set(&s, (enum key_points)k));
+        ASSERT(s.to == s.image.points[k].ptr + s.image.points[k].len);
+    }
+    return native_image_seal(&s.image, &vkey, NULL, options->pool);
 }
 
 FALLIBLE setup_write_wtns(setup_sink *sink, void *sink_ctx, const struct curve *c,

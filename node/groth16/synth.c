@@ -1,5 +1,5 @@
-/* Kinds of rows, each making one new wire y from earlier bits p (the newest), q (a multiple of 4 among the rows, so that B
- * names a quarter of the wires) and t:
+/* Kinds of rows, each making one new wire y from earlier bits p (the newest), t (the one before it) and q (some row that is a
+ * multiple of 4, so that B names a quarter of the wires):
  *
  *     kind      A · B = C                               values of A
  *     full      x · x = y                               full
@@ -7,10 +7,12 @@
  *     xor       (-2p) · q = y - p - q                   0, -2
  *     and       p · q = y                               0, 1
  *     choice    (p - t) · q = y - t    q ? p : t        -1, 0, 1
- *     sum       (y + 2p + 4t + 8q) · 1 = same           0 to 15; y a fresh bit
+ *     sum       (y + 2p + 4t + … + 2^k·q) · 1 = same    0 to 2^(k+1) - 1; y a fresh bit
  *     fresh     (1 - y) · y = 0                         0, 1; y a fresh bit
  *
- * Shares are chosen so that about half of a is small and negative and A has two terms a row, as in SHA-256.
+ * Shares for `bits` are chosen so that about half of a is small and negative. For `porep` they give the terms a row of the
+ * original: rows that are multiples of 4 are all fresh, B names them again and again and hardly another wire, and p and t
+ * are taken from the other rows, so that A names every wire.
  */
 #include "node/groth16/synth.h"
 
@@ -23,9 +25,26 @@ enum {
     POREP_PUBLICS = 327,
     POREP_FULL_EVERY = 33,
     POREP_FILL_PERCENT = 97,
-    FIRST_FRESH = 16, /* rows behind the public ones, before bits combine */
-    TERMS_MAX = 12
+    FIRST_FRESH = 24, /* rows behind the public ones, before bits combine */
+    SUM_BITS_MAX = 14,
+    TERMS_MAX = 2 * SUM_BITS_MAX + 1
 };
+
+/* Up to which of 100 rows are xor, and, choice, sum; the rest are fresh. */
+static const struct {
+    unsigned percent[4], sum_bits;
+    bool fourth_fresh;
+} mixes[] = {[SYNTH_DENSE] = {{0}, 0, false},
+             [SYNTH_BITS] = {{72, 76, 90, 96}, 4, false},
+             [SYNTH_POREP] = {{20, 39, 92, 100}, 14, true}};
+
+/* Coefficients behind +1 and -1: -2, and powers of 2 from 2 on. */
+enum { MINUS_TWO = SETUP_MINUS_ONE + 1, POWERS };
+_Static_assert(POWERS + SUM_BITS_MAX - 1 <= SYNTH_COEFFICIENTS, "every power has a place");
+
+static uint32_t power(unsigned k) {
+    return k == 0 ? SETUP_ONE : POWERS + k - 1;
+}
 
 struct row {
     enum kind kind;
@@ -47,11 +66,12 @@ static bool is_bit_row(const struct synth *s, uint32_t row) {
     return row >= publics && (!s->full_every || (row - publics) % s->full_every != 0);
 }
 
-/* The newest row before `row` that makes a bit; rows behind the first few have one. */
+/* The newest row before `row` that makes a bit that A would name nowhere else; rows behind the first few have one. */
 static uint32_t bit_row_before(const struct synth *s, uint32_t row) {
+    bool skip = mixes[s->shape].fourth_fresh;
     do {
         row--;
-    } while (!is_bit_row(s, row));
+    } while ((skip && row % 4 == 0) || !is_bit_row(s, row));
     return row;
 }
 
@@ -65,13 +85,17 @@ static uint32_t bit_row_any(const struct synth *s, uint32_t row, uint64_t dice) 
     return at;
 }
 
-static enum kind kind_of(uint64_t dice) {
-    unsigned percent = (unsigned)(dice % 100);
-    return percent < 72   ? KIND_XOR
-           : percent < 76 ? KIND_AND
-           : percent < 90 ? KIND_CHOICE
-           : percent < 96 ? KIND_SUM
-                          : KIND_FRESH;
+static enum kind kind_of(const struct synth *s, uint32_t row, uint64_t dice) {
+    static const enum kind kinds[] = {KIND_XOR, KIND_AND, KIND_CHOICE, KIND_SUM};
+    unsigned percent = (unsigned)(dice % 100), i = 0;
+    if (row - s->circuit.public_count < FIRST_FRESH ||
+        (mixes[s->shape].fourth_fresh && row % 4 == 0)) {
+        return KIND_FRESH;
+    }
+    while (i < COUNT_OF(kinds) && percent >= mixes[s->shape].percent[i]) {
+        i++;
+    }
+    return i < COUNT_OF(kinds) ? kinds[i] : KIND_FRESH;
 }
 
 static struct row row_of(const struct synth *s, uint32_t row) {
@@ -86,13 +110,12 @@ static struct row row_of(const struct synth *s, uint32_t row) {
         r.p = behind < s->full_every ? publics + 1 : wire_of_row(s, row - s->full_every);
         return r;
     }
-    if (behind < FIRST_FRESH) {
-        r.kind = KIND_FRESH;
+    uint64_t dice = mix(s->seed + row);
+    r.kind = kind_of(s, row, dice);
+    if (r.kind == KIND_FRESH) {
         return r;
     }
-    uint64_t dice = mix(s->seed + row);
     uint32_t newest = bit_row_before(s, row);
-    r.kind = kind_of(dice);
     r.p = wire_of_row(s, newest);
     r.q = wire_of_row(s, bit_row_any(s, row, mix(dice + 1)));
     r.t = wire_of_row(s, bit_row_before(s, newest));
@@ -101,63 +124,98 @@ static struct row row_of(const struct synth *s, uint32_t row) {
 
 /* --- Terms --- */
 
-struct small_term {
-    uint32_t matrix, row, wire;
-    int value;
+/* All kinds but sum: matrix, whose wire, coefficient. */
+enum who { WHO_ONE, WHO_Y, WHO_P, WHO_Q, WHO_T };
+struct kind_term {
+    uint8_t matrix, who, coefficient;
+};
+enum { KIND_TERMS_MAX = 5 };
+static const struct {
+    size_t count;
+    struct kind_term terms[KIND_TERMS_MAX];
+} kind_terms[] = {
+    [KIND_FULL] = {3,
+                   {{SETUP_A, WHO_P, SETUP_ONE},
+                    {SETUP_B, WHO_P, SETUP_ONE},
+                    {SETUP_C, WHO_Y, SETUP_ONE}}},
+    [KIND_COPY] = {3,
+                   {{SETUP_A, WHO_P, SETUP_ONE},
+                    {SETUP_B, WHO_ONE, SETUP_ONE},
+                    {SETUP_C, WHO_Y, SETUP_ONE}}},
+    [KIND_XOR] = {5,
+                  {{SETUP_A, WHO_P, MINUS_TWO},
+                   {SETUP_B, WHO_Q, SETUP_ONE},
+                   {SETUP_C, WHO_Y, SETUP_ONE},
+                   {SETUP_C, WHO_P, SETUP_MINUS_ONE},
+                   {SETUP_C, WHO_Q, SETUP_MINUS_ONE}}},
+    [KIND_AND] = {3,
+                  {{SETUP_A, WHO_P, SETUP_ONE},
+                   {SETUP_B, WHO_Q, SETUP_ONE},
+                   {SETUP_C, WHO_Y, SETUP_ONE}}},
+    [KIND_CHOICE] = {5,
+                     {{SETUP_A, WHO_P, SETUP_ONE},
+                      {SETUP_A, WHO_T, SETUP_MINUS_ONE},
+                      {SETUP_B, WHO_Q, SETUP_ONE},
+                      {SETUP_C, WHO_Y, SETUP_ONE},
+                      {SETUP_C, WHO_T, SETUP_MINUS_ONE}}},
+    [KIND_FRESH] = {3,
+                    {{SETUP_A, WHO_ONE, SETUP_ONE},
+                     {SETUP_A, WHO_Y, SETUP_MINUS_ONE},
+                     {SETUP_B, WHO_Y, SETUP_ONE}}},
 };
 
-static size_t terms_of(struct small_term out[TERMS_MAX], const struct row *r, uint32_t row) {
-    const struct small_term by_kind[][TERMS_MAX] = {
-        [KIND_FULL] = {{SETUP_A, row, r->p, 1}, {SETUP_B, row, r->p, 1}, {SETUP_C, row, r->y, 1}},
-        [KIND_COPY] = {{SETUP_A, row, r->p, 1}, {SETUP_B, row, 0, 1}, {SETUP_C, row, r->y, 1}},
-        [KIND_XOR] = {{SETUP_A, row, r->p, -2},
-                      {SETUP_B, row, r->q, 1},
-                      {SETUP_C, row, r->y, 1},
-                      {SETUP_C, row, r->p, -1},
-                      {SETUP_C, row, r->q, -1}},
-        [KIND_AND] = {{SETUP_A, row, r->p, 1}, {SETUP_B, row, r->q, 1}, {SETUP_C, row, r->y, 1}},
-        [KIND_CHOICE] = {{SETUP_A, row, r->p, 1},
-                         {SETUP_A, row, r->t, -1},
-                         {SETUP_B, row, r->q, 1},
-                         {SETUP_C, row, r->y, 1},
-                         {SETUP_C, row, r->t, -1}},
-        [KIND_SUM] = {{SETUP_A, row, r->y, 1},
-                      {SETUP_A, row, r->p, 2},
-                      {SETUP_A, row, r->t, 4},
-                      {SETUP_A, row, r->q, 8},
-                      {SETUP_B, row, 0, 1},
-                      {SETUP_C, row, r->y, 1},
-                      {SETUP_C, row, r->p, 2},
-                      {SETUP_C, row, r->t, 4},
-                      {SETUP_C, row, r->q, 8}},
-        [KIND_FRESH] = {{SETUP_A, row, 0, 1}, {SETUP_A, row, r->y, -1}, {SETUP_B, row, r->y, 1}},
-    };
-    static const size_t counts[] = {
-        [KIND_FULL] = 3,   [KIND_COPY] = 3, [KIND_XOR] = 5,  [KIND_AND] = 3,
-        [KIND_CHOICE] = 5, [KIND_SUM] = 9,  [KIND_FRESH] = 3};
-    memcpy(out, by_kind[r->kind], counts[r->kind] * sizeof *out);
-    return counts[r->kind];
-}
-
-static void small_value(struct scalar *out, const struct curve *c, int value) {
-    *out = (struct scalar){{(uint64_t)(value < 0 ? -value : value)}};
-    if (value < 0) {
-        c->scalar_sub(out, &(struct scalar){{0}}, out);
+/* y, the newest bits, and q on top, in A and in C. */
+static size_t sum_terms(struct setup_term out[TERMS_MAX], const struct synth *s,
+                        const struct row *r, uint32_t row) {
+    unsigned bits = mixes[s->shape].sum_bits;
+    uint32_t bit_row = row;
+    for (unsigned k = 0; k < bits; k++) {
+        bit_row = k > 0 && k + 1 < bits ? bit_row_before(s, bit_row) : bit_row;
+        uint32_t wire = k == 0 ? r->y : k + 1 < bits ? wire_of_row(s, bit_row) : r->q;
+        out[2 * k] = (struct setup_term){SETUP_A, row, wire, power(k)};
+        out[2 * k + 1] = (struct setup_term){SETUP_C, row, wire, power(k)};
     }
+    out[2 * bits] = (struct setup_term){SETUP_B, row, 0, SETUP_ONE};
+    return 2 * (size_t)bits + 1;
 }
 
-static void each_term(void *ctx, setup_term_sink *sink, void *sink_ctx) {
+static size_t terms_of(struct setup_term out[TERMS_MAX], const struct synth *s, uint32_t row) {
+    const struct row r = row_of(s, row);
+    const uint32_t wires[] = {
+        [WHO_ONE] = 0, [WHO_Y] = r.y, [WHO_P] = r.p, [WHO_Q] = r.q, [WHO_T] = r.t};
+    if (r.kind == KIND_SUM) {
+        return sum_terms(out, s, &r, row);
+    }
+    size_t count = kind_terms[r.kind].count;
+    for (size_t i = 0; i < count; i++) {
+        const struct kind_term *t = &kind_terms[r.kind].terms[i];
+        out[i] = (struct setup_term){t->matrix, row, wires[t->who], t->coefficient};
+    }
+    return count;
+}
+
+static void each_term(void *ctx, struct setup_rows rows, setup_term_sink *sink, void *sink_ctx) {
     const struct synth *s = ctx;
-    for (uint32_t row = 0; row < s->circuit.constraints_count; row++) {
-        struct row r = row_of(s, row);
-        struct small_term terms[TERMS_MAX];
-        size_t count = terms_of(terms, &r, row);
+    struct setup_term terms[TERMS_MAX];
+    for (uint32_t row = rows.from; row < rows.from + rows.count; row++) {
+        size_t count = terms_of(terms, s, row);
         for (size_t i = 0; i < count; i++) {
-            struct setup_term term = {terms[i].matrix, terms[i].row, terms[i].wire, {{0}}};
-            small_value(&term.value, s->circuit.curve, terms[i].value);
-            sink(sink_ctx, &term);
+            sink(sink_ctx, &terms[i]);
         }
     }
+}
+
+static void make_coefficients(struct synth *s) {
+    const struct curve *c = s->circuit.curve;
+    struct scalar *k = s->coefficients;
+    k[SETUP_ONE].w[0] = 1;
+    c->scalar_sub(&k[SETUP_MINUS_ONE], &(struct scalar){{0}}, &k[SETUP_ONE]);
+    c->scalar_add(&k[MINUS_TWO], &k[SETUP_MINUS_ONE], &k[SETUP_MINUS_ONE]);
+    for (unsigned i = 1; i < SUM_BITS_MAX; i++) {
+        k[power(i)].w[0] = UINT64_C(1) << i;
+    }
+    s->circuit.coefficients = k;
+    s->circuit.coefficients_count = POWERS + SUM_BITS_MAX - 1;
 }
 
 /* --- Values --- */
@@ -169,36 +227,66 @@ static void draw_full(struct scalar *out, uint64_t seed) {
     out->w[3] &= UINT64_MAX >> 4; /* below r on both curves */
 }
 
-static void make_value(struct synth *s, uint32_t row) {
+/* Bits a second time, 64 a word: of all earlier ones a row may ask for any, and these fit a cache. */
+struct bits {
+    uint64_t *words; /* owned */
+};
+
+static void bits_done(struct bits *b) {
+    mem_free(b->words);
+}
+
+static uint64_t bit_of(const struct bits *b, uint32_t wire) {
+    return b->words[wire / 64] >> wire % 64 & 1;
+}
+
+static void make_value(struct synth *s, struct bits *bits, uint32_t row) {
     const struct row r = row_of(s, row);
     struct scalar *w = s->witness, *y = &w[r.y];
-    uint64_t p = w[r.p].w[0], q = w[r.q].w[0], t = w[r.t].w[0];
+    uint64_t bit = 0;
     switch (r.kind) {
     case KIND_FULL:
         s->circuit.curve->scalar_mul(y, &w[r.p], &w[r.p]);
-        break;
+        return;
     case KIND_COPY:
         *y = w[r.p];
-        break;
+        return;
     case KIND_XOR:
-        y->w[0] = p ^ q;
+        bit = bit_of(bits, r.p) ^ bit_of(bits, r.q);
         break;
     case KIND_AND:
-        y->w[0] = p & q;
+        bit = bit_of(bits, r.p) & bit_of(bits, r.q);
         break;
     case KIND_CHOICE:
-        y->w[0] = q ? p : t;
+        bit = bit_of(bits, bit_of(bits, r.q) ? r.p : r.t);
         break;
     case KIND_SUM:
     case KIND_FRESH:
-        y->w[0] = mix(s->seed ^ mix(r.y)) >> 63;
+        bit = mix(s->seed ^ mix(r.y)) >> 63;
         break;
     }
+    y->w[0] = bit;
+    bits->words[r.y / 64] |= bit << r.y % 64;
+}
+
+static FALLIBLE make_witness(struct synth *s) {
+    const struct setup_circuit *k = &s->circuit;
+    AUTO(bits_done) struct bits bits = {0};
+    TRY(mem_new(&bits.words, k->wires_count / 64 + 1, sizeof *bits.words));
+    TRY(mem_new(&s->witness, k->wires_count, sizeof *s->witness));
+    s->witness[0].w[0] = 1;
+    for (uint32_t i = 1; i <= k->public_count + 1; i++) {
+        draw_full(&s->witness[i], s->seed + i);
+    }
+    for (uint32_t row = 0; row < k->constraints_count; row++) {
+        make_value(s, &bits, row);
+    }
+    return OK;
 }
 
 struct evaluation {
     const struct curve *curve;
-    const struct scalar *witness;
+    const struct scalar *witness, *coefficients;
     struct scalar *out[2];
 };
 
@@ -208,16 +296,16 @@ static void add_term(void *ctx, const struct setup_term *term) {
         return;
     }
     struct scalar t, *sum = &e->out[term->matrix][term->row];
-    e->curve->scalar_mul(&t, &term->value, &e->witness[term->wire]);
+    e->curve->scalar_mul(&t, &e->coefficients[term->coefficient], &e->witness[term->wire]);
     e->curve->scalar_add(sum, sum, &t);
 }
 
 void synth_evaluate(struct scalar *a, struct scalar *b, const struct synth *s) {
     const struct setup_circuit *k = &s->circuit;
-    struct evaluation e = {k->curve, s->witness, {a, b}};
+    struct evaluation e = {k->curve, s->witness, k->coefficients, {a, b}};
     memset(a, 0, (size_t)setup_domain(k) * sizeof *a);
     memset(b, 0, (size_t)setup_domain(k) * sizeof *b);
-    each_term(k->ctx, add_term, &e);
+    each_term(k->ctx, (struct setup_rows){0, k->constraints_count}, add_term, &e);
     for (uint32_t i = 0; i <= k->public_count; i++) {
         a[k->constraints_count + i] = s->witness[i];
     }
@@ -251,15 +339,8 @@ FALLIBLE synth_init(struct synth *out, const struct curve *c, enum synth_shape s
     k->wires_count = k->public_count + 2 + k->constraints_count;
     k->each_term = each_term;
     k->ctx = out;
-    TRY(mem_new(&out->witness, k->wires_count, sizeof *out->witness));
-    out->witness[0].w[0] = 1;
-    for (uint32_t i = 1; i <= k->public_count + 1; i++) {
-        draw_full(&out->witness[i], out->seed + i);
-    }
-    for (uint32_t row = 0; row < k->constraints_count; row++) {
-        make_value(out, row);
-    }
-    return OK;
+    make_coefficients(out);
+    return make_witness(out);
 }
 
 void synth_done(struct synth *s) {

@@ -641,7 +641,7 @@ static void sum_circuit(struct circuit *k, const struct curve *c, uint32_t wires
         for (unsigned matrix = LC_A; matrix <= LC_B; matrix++) {
             circuit_term(k, matrix, row, 2 + i, 1);
             if (negative) {
-                k->terms[k->terms_count - 1].value = minus_one;
+                k->terms[k->terms_count - 1].coefficient = SETUP_MINUS_ONE;
             }
         }
         if (negative) {

@@ -12,10 +12,14 @@ void circuit_init(struct circuit *out, const struct curve *c, uint32_t wires_cou
     *out = (struct circuit){.curve = c, .wires_count = wires_count, .public_count = public_count};
     CHECK_OK(mem_new(&out->witness, wires_count, sizeof *out->witness));
     out->witness[0] = one;
+    CHECK_OK(mem_new(&out->coefficients, 2, sizeof *out->coefficients));
+    out->coefficients[SETUP_ONE] = one;
+    c->scalar_sub(&out->coefficients[SETUP_MINUS_ONE], &(struct scalar){{0}}, &one);
 }
 
 void circuit_done(struct circuit *k) {
     mem_free(k->terms);
+    mem_free(k->coefficients);
     mem_free(k->witness);
     *k = (struct circuit){0};
 }
@@ -30,8 +34,13 @@ void circuit_term(struct circuit *k, unsigned matrix, uint32_t row, uint32_t wir
         struct setup_term *grown = mem_grow(k->terms, k->terms_cap * sizeof *grown);
         CHECK(grown);
         k->terms = grown;
+        struct scalar *more = mem_grow(k->coefficients, (2 + k->terms_cap) * sizeof *more);
+        CHECK(more);
+        k->coefficients = more;
     }
-    k->terms[k->terms_count++] = (struct setup_term){matrix, row, wire, {{value}}};
+    uint32_t coefficient = 2 + (uint32_t)k->terms_count;
+    k->coefficients[coefficient] = (struct scalar){{value}};
+    k->terms[k->terms_count++] = (struct setup_term){matrix, row, wire, coefficient};
 }
 
 bool circuit_holds(const struct circuit *k) {
@@ -41,7 +50,7 @@ bool circuit_holds(const struct circuit *k) {
     CHECK(sums);
     for (size_t i = 0; i < k->terms_count; i++) {
         struct scalar t, *sum = &sums[k->terms[i].row * LC_COUNT + k->terms[i].matrix];
-        c->scalar_mul(&t, &k->terms[i].value, &k->witness[k->terms[i].wire]);
+        c->scalar_mul(&t, &k->coefficients[k->terms[i].coefficient], &k->witness[k->terms[i].wire]);
         c->scalar_add(sum, sum, &t);
     }
     bool holds = true;
@@ -72,10 +81,12 @@ void circuit_chain(struct circuit *out, const struct curve *c, uint32_t constrai
     }
 }
 
-static void each_term(void *ctx, setup_term_sink *sink, void *sink_ctx) {
+static void each_term(void *ctx, struct setup_rows rows, setup_term_sink *sink, void *sink_ctx) {
     const struct circuit *k = ctx;
     for (size_t i = 0; i < k->terms_count; i++) {
-        sink(sink_ctx, &k->terms[i]);
+        if (k->terms[i].row - rows.from < rows.count) {
+            sink(sink_ctx, &k->terms[i]);
+        }
     }
 }
 
@@ -112,6 +123,8 @@ void circuit_setup(struct file_bytes *out, const struct circuit *k, struct rng *
                                           .wires_count = k->wires_count,
                                           .public_count = k->public_count,
                                           .constraints_count = k->constraints_count,
+                                          .coefficients = k->coefficients,
+                                          .coefficients_count = 2 + (uint32_t)k->terms_count,
                                           .each_term = each_term,
                                           .ctx = (void *)(uintptr_t)k};
     const struct setup_multiplier multiplier = {multiply, (void *)(uintptr_t)k->curve};

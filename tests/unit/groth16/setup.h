@@ -12,7 +12,8 @@ enum { LC_A = SETUP_A, LC_B = SETUP_B, LC_C = SETUP_C, LC_COUNT = SETUP_MATRICES
 struct circuit {
     const struct curve *curve;
     uint32_t wires_count, public_count, constraints_count;
-    struct setup_term *terms; /* owned */
+    struct setup_term *terms;    /* owned */
+    struct scalar *coefficients; /* owned: those of setup.h, and one a term */
     size_t terms_count, terms_cap;
     struct scalar *witness; /* owned: wires_count */
 };

@@ -6,6 +6,7 @@
 #include "node/cpu/fixed.h"
 #include "node/cpu/tier.h"
 #include "node/groth16/prove.h"
+#include "node/key/rows.h"
 #include "proto/packed.h"
 #include "tests/check/check.h"
 
@@ -25,7 +26,7 @@ static const struct {
 struct row_sums {
     const struct synth *s;
     struct scalar *of[SETUP_MATRICES]; /* owned */
-    uint8_t *in_b;                     /* owned: wires that B names */
+    uint8_t *named;                    /* owned: bit m: matrix m names the wire */
     uint64_t terms_count[SETUP_MATRICES];
 };
 
@@ -33,7 +34,7 @@ static void row_sums_done(struct row_sums *x) {
     for (int i = 0; i < SETUP_MATRICES; i++) {
         mem_free(x->of[i]);
     }
-    mem_free(x->in_b);
+    mem_free(x->named);
 }
 
 static void add(void *ctx, const struct setup_term *t) {
@@ -41,10 +42,11 @@ static void add(void *ctx, const struct setup_term *t) {
     const struct setup_circuit *k = &x->s->circuit;
     struct scalar product;
     CHECK(t->matrix < SETUP_MATRICES && t->row < k->constraints_count && t->wire < k->wires_count);
-    k->curve->scalar_mul(&product, &t->value, &x->s->witness[t->wire]);
+    CHECK(t->coefficient < k->coefficients_count);
+    k->curve->scalar_mul(&product, &k->coefficients[t->coefficient], &x->s->witness[t->wire]);
     k->curve->scalar_add(&x->of[t->matrix][t->row], &x->of[t->matrix][t->row], &product);
     x->terms_count[t->matrix]++;
-    x->in_b[t->wire] |= t->matrix == SETUP_B;
+    x->named[t->wire] |= (uint8_t)(1u << t->matrix);
 }
 
 static void row_sums_make(struct row_sums *x, const struct synth *s) {
@@ -52,8 +54,10 @@ static void row_sums_make(struct row_sums *x, const struct synth *s) {
     for (int i = 0; i < SETUP_MATRICES; i++) {
         CHECK_OK(mem_new(&x->of[i], s->circuit.constraints_count, sizeof *x->of[i]));
     }
-    CHECK_OK(mem_new(&x->in_b, s->circuit.wires_count, 1));
-    s->circuit.each_term(s->circuit.ctx, add, x);
+    CHECK_OK(mem_new(&x->named, s->circuit.wires_count, 1));
+    uint32_t half = s->circuit.constraints_count / 2, rest = s->circuit.constraints_count - half;
+    s->circuit.each_term(s->circuit.ctx, (struct setup_rows){half, rest}, add, x);
+    s->circuit.each_term(s->circuit.ctx, (struct setup_rows){0, half}, add, x);
 }
 
 static void claim_holds(void) {
@@ -99,34 +103,51 @@ static struct share share_of(const struct scalar *values, size_t count, const st
                           (double)counts[3] / n};
 }
 
-/* The shares of real circuits, within a tenth of the whole. */
-static void check_shares(enum synth_shape shape, double full) {
+/* Limits of what a shape looks like. */
+struct looks {
+    enum synth_shape shape;
+    double full, a_small[2], terms[SETUP_MATRICES], named[2];
+};
+
+static void check_shares(const struct looks *looks) {
     AUTO(synth_done) struct synth s;
     AUTO(row_sums_done) struct row_sums x;
     const struct curve *c = curve_by_id(CURVE_BLS12_381);
-    CHECK_OK(synth_init(&s, c, shape, 16, 5));
+    CHECK_OK(synth_init(&s, c, looks->shape, 16, 5));
     row_sums_make(&x, &s);
     const struct setup_circuit *k = &s.circuit;
     struct share w = share_of(s.witness, k->wires_count, c),
                  a = share_of(x.of[SETUP_A], k->constraints_count, c),
                  b = share_of(x.of[SETUP_B], k->constraints_count, c);
-    CHECK(w.full > full - 0.001 && w.full < full + 0.02 && w.small == 0);
+    CHECK(w.full > looks->full - 0.001 && w.full < looks->full + 0.02 && w.small == 0);
     CHECK(w.one > 0.35 && w.one < 0.55);
-    CHECK(a.small > 0.3 && a.small < 0.55 && a.full < full + 0.02);
-    CHECK(b.small == 0 && b.full < full + 0.02);
-    size_t in_b = 0;
-    for (uint32_t i = 0; i < k->wires_count; i++) {
-        in_b += x.in_b[i];
+    CHECK_MSG(a.small > looks->a_small[0] && a.small < looks->a_small[1] &&
+                  a.full < looks->full + 0.02,
+              "of a %f are small, %f full", a.small, a.full);
+    CHECK(b.small == 0 && b.full < looks->full + 0.02);
+    for (unsigned m = 0; m < SETUP_MATRICES; m++) {
+        double terms = (double)x.terms_count[m] / (double)k->constraints_count;
+        CHECK_MSG(terms > looks->terms[m] - 0.15 && terms < looks->terms[m] + 0.15,
+                  "matrix %u: %f terms a row", m, terms);
     }
-    CHECK(in_b > k->wires_count / 5 && in_b < k->wires_count / 3);
-    double rows = k->constraints_count;
-    CHECK((double)x.terms_count[SETUP_A] / rows > 1.1 && (double)x.terms_count[SETUP_A] / rows < 3);
-    CHECK((double)x.terms_count[SETUP_B] / rows < 1.1);
+    for (unsigned m = 0; m < 2; m++) {
+        size_t named = 0;
+        for (uint32_t i = 0; i < k->wires_count; i++) {
+            named += x.named[i] >> m & 1;
+        }
+        double share = (double)named / (double)k->wires_count;
+        CHECK_MSG(share > looks->named[m] - 0.05 && share < looks->named[m] + 0.05,
+                  "matrix %u names %f of the wires", m, share);
+    }
 }
 
+/* SHA-256 as circom compiles it; a PoRep's partition by its published counts. */
 static void claim_shares(void) {
-    check_shares(SYNTH_BITS, 0);
-    check_shares(SYNTH_POREP, 0.03);
+    static const struct looks bits = {SYNTH_BITS, 0, {0.3, 0.55}, {1.4, 1.0, 2.7}, {1.0, 0.25}};
+    static const struct looks porep = {
+        SYNTH_POREP, 0.03, {0.1, 0.2}, {2.375, 1.0, 2.17}, {0.997, 0.254}};
+    check_shares(&bits);
+    check_shares(&porep);
 }
 
 static void claim_sizes(void) {
@@ -167,10 +188,8 @@ static enum err write_piece(void *ctx, struct bytes piece) {
     return file_out_write(ctx, piece);
 }
 
-static void maker_make(struct maker *m, const struct synth *s, bool forgeable) {
+static void maker_open(struct maker *m, const struct synth *s) {
     const struct cpu_ops *ops = NULL;
-    struct rng rng = rng_seeded(7);
-    struct file_out *key = NULL, *witness = NULL;
     *m = (struct maker){0};
     CHECK_OK(tier_find(&ops, s->circuit.curve->id, NULL));
     CHECK_OK(fixed_open(&m->fixed[0], ops, GROUP_G1, 1000));
@@ -179,6 +198,12 @@ static void maker_make(struct maker *m, const struct synth *s, bool forgeable) {
     CHECK_OK(dir_make_temp(&m->folder, "bellows-synth"));
     snprintf(m->key, sizeof m->key, "%s/key", m->folder);
     snprintf(m->witness, sizeof m->witness, "%s/witness", m->folder);
+}
+
+static void maker_make(struct maker *m, const struct synth *s, bool forgeable) {
+    struct rng rng = rng_seeded(7);
+    struct file_out *key = NULL, *witness = NULL;
+    maker_open(m, s);
     const struct setup_multiplier multiplier = {multiply, m};
     const struct setup_options options = {
         .multiplier = &multiplier, .pool = m->pool, .rng = &rng, .forgeable = forgeable};
@@ -258,6 +283,133 @@ static void claim_mark(void) {
     key_unref(&key);
 }
 
+/* --- Native --- */
+
+struct room {              /* a file's pages, or memory */
+    struct file_out *file; /* lent; NULL: memory */
+    uint8_t *memory;       /* owned */
+    size_t bytes, asked;
+};
+
+static enum err give_room(struct bytes_mut *out, void *ctx, size_t bytes) {
+    struct room *r = ctx;
+    r->asked++;
+    r->bytes = bytes;
+    if (r->file) {
+        return file_out_map(out, r->file, bytes);
+    }
+    TRY(mem_new(&r->memory, bytes, 1));
+    *out = (struct bytes_mut){r->memory, bytes};
+    return OK;
+}
+
+static void make_native(struct room *r, struct maker *m, const struct synth *s, uint32_t piece,
+                        struct pool *pool) {
+    struct rng rng = rng_seeded(7);
+    const struct setup_multiplier multiplier = {multiply, m};
+    const struct setup_options options = {.multiplier = &multiplier,
+                                          .pool = pool,
+                                          .rng = &rng,
+                                          .forgeable = true,
+                                          .piece_points = piece};
+    CHECK_OK(setup_make_native(give_room, r, &s->circuit, &options));
+    CHECK_EQ(1, r->asked);
+}
+
+/* Each term of the .zkey, by its value, in its row of the native key. */
+static void check_terms(const struct key *zkey, const struct key *native) {
+    struct bytes terms = key_terms_raw(zkey), dictionary = key_dictionary(native);
+    uint64_t counts[2] = {0};
+    for (size_t i = 0; i < terms.len / KEY_TERM_BYTES; i++) {
+        struct key_term t = key_term_at(terms, i);
+        const struct rows *rows = key_rows(native, t.matrix);
+        bool here = false;
+        for (uint32_t k = rows->start[t.row]; k < rows->start[t.row + 1]; k++) {
+            here = here || (rows->columns[k] == t.wire &&
+                            !memcmp(dictionary.ptr + SCALAR_BYTES * (size_t)rows->coefficients[k],
+                                    &t.value_r2, SCALAR_BYTES));
+        }
+        CHECK_MSG(here, "term %zu is missing", i);
+        counts[t.matrix]++;
+    }
+    for (unsigned m = 0; m < 2; m++) {
+        CHECK_EQ(counts[m], key_rows(native, m)->start[key_shape(native)->domain_size]);
+    }
+}
+
+static void check_same_key(const struct key *zkey, const struct key *native) {
+    const struct vkey *v = key_vkey(zkey), *w = key_vkey(native);
+    CHECK_EQ(KEY_FORMAT_NATIVE, key_shape(native)->format);
+    for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
+        bool p, q;
+        struct bytes a = key_points_raw(&p, zkey, k), b = key_points_raw(&q, native, k);
+        CHECK(p && q && a.len == b.len);
+        CHECK_MEM(a.ptr, b.ptr, a.len);
+    }
+    CHECK_MEM(&v->alpha1, &w->alpha1, sizeof v->alpha1);
+    CHECK_MEM(&v->beta1, &w->beta1, sizeof v->beta1);
+    CHECK_MEM(&v->beta2, &w->beta2, sizeof v->beta2);
+    CHECK_MEM(&v->gamma2, &w->gamma2, sizeof v->gamma2);
+    CHECK_MEM(&v->delta1, &w->delta1, sizeof v->delta1);
+    CHECK_MEM(&v->delta2, &w->delta2, sizeof v->delta2);
+    CHECK_MEM(v->ic, w->ic, ((size_t)v->public_count + 1) * key_curve(zkey)->g1_bytes);
+    check_terms(zkey, native);
+}
+
+/* In memory with one thread and large pieces, and in a file with two and pieces of 64: the same bytes, and the .zkey's key. */
+static void check_native(const struct synth *s) {
+    AUTO(maker_done) struct maker m;
+    struct key_options any = {.allow_insecure = true};
+    struct room memory = {0}, pages = {0};
+    struct key *zkey = NULL, *made = NULL, *mapped = NULL;
+    maker_make(&m, s, true);
+    CHECK_OK(key_open(&zkey, m.key, any));
+    make_native(&memory, &m, s, 0, NULL);
+    struct bytes bytes = bytes_of(memory.memory, memory.bytes);
+    CHECK_ERR(E_RANGE, key_from_memory(&made, bytes, "made", (struct key_options){0}));
+    CHECK_HAS(err_detail(), "made: gamma equals delta");
+    CHECK_OK(key_from_memory(&made, bytes, "made", any));
+    check_same_key(zkey, made);
+    CHECK_OK(file_out_open(&pages.file, m.witness)); /* any name */
+    make_native(&pages, &m, s, 64, m.pool);
+    CHECK_OK(file_out_commit(pages.file));
+    file_out_close(&pages.file);
+    CHECK_ERR(E_RANGE, key_open(&mapped, m.witness, (struct key_options){0}));
+    CHECK_OK(key_open(&mapped, m.witness, any)); /* reads it whole: sums, rows, header */
+    CHECK_EQ(bytes.len, key_shape(mapped)->file_bytes);
+    AUTO(mem_free_ptr) uint8_t *all = NULL;
+    struct bytes_mut read;
+    CHECK_OK(file_read_all(&read, m.witness, bytes.len));
+    all = read.ptr;
+    CHECK_EQ(bytes.len, read.len);
+    CHECK_MEM(bytes.ptr, all, bytes.len);
+    key_unref(&zkey);
+    key_unref(&made);
+    key_unref(&mapped);
+    mem_free(memory.memory);
+}
+
+static void claim_native(void) {
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        AUTO(synth_done) struct synth s;
+        CHECK_OK(synth_init(&s, curve_by_id(curves[i % 2]), shapes[i].shape, shapes[i].log2, i));
+        check_native(&s);
+    }
+}
+
+static void claim_native_proves(void) {
+    AUTO(synth_done) struct synth s;
+    AUTO(maker_done) struct maker m;
+    struct room pages = {0};
+    CHECK_OK(synth_init(&s, curve_by_id(CURVE_BLS12_381), SYNTH_POREP, 11, 3));
+    maker_make(&m, &s, true);
+    CHECK_OK(file_out_open(&pages.file, m.key)); /* in the .zkey's place */
+    make_native(&pages, &m, &s, 100, m.pool);
+    CHECK_OK(file_out_commit(pages.file));
+    file_out_close(&pages.file);
+    prove(&m, OK);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"synthetic circuits hold, and evaluate to what their terms say", claim_holds},
@@ -266,6 +418,8 @@ int main(int argc, char **argv) {
         {"their keys are sound and their proofs verify", claim_proves},
         {"a wrong wire is noticed", claim_wrong_witness},
         {"a synthetic key is refused unless it is asked for", claim_mark},
+        {"made in place a key is the same, whatever pieces and threads made it", claim_native},
+        {"proofs under such a key verify", claim_native_proves},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
