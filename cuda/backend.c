@@ -22,6 +22,7 @@
 #include "node/key/rows.h"
 
 #include "cuda/layout.h"
+#include "cuda/loader.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,9 +41,10 @@ struct gpu_backend {
     struct backend base; /* first */
     struct gpu_device device;
     uint64_t memory_bytes; /* what keys and slots may take */
-    void *bounce;          /* owned: pinned, BOUNCE_BYTES, for keys */
+    void *bounce;          /* owned: pinned, BOUNCE_BYTES, for what comes back */
     struct gpu_stream *stream;
-    struct pool *copiers; /* owned: one core copies 8 GB/s, the bus takes 50 */
+    struct gpu_loader *loader; /* owned: of keys */
+    struct pool *copiers;      /* owned: one core copies 8 GB/s, the bus takes 50 */
 };
 
 struct backend_key {
@@ -91,6 +93,7 @@ static struct gpu_backend *backend_of(struct backend *b) {
 static void backend_close_gpu(struct backend *b) {
     struct gpu_backend *g = backend_of(b);
     pool_close(&g->copiers);
+    gpu_loader_close(&g->loader);
     gpu_stream_close(&g->stream);
     gpu_pinned_close(&g->bounce, BOUNCE_BYTES);
     mem_free(g);
@@ -102,7 +105,7 @@ static enum err backend_plan(struct plan *out, struct backend *b, const struct k
     *out = (struct plan){
         .host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot) + l.load_bytes,
         .mapped_bytes = shape->file_bytes,
-        .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES,
+        .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES + gpu_loader_pinned_bytes(),
         .device_bytes = l.key_bytes + l.slot_bytes,
         .key_bytes_resident = l.key_bytes,
         .expected_ns = gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
@@ -115,18 +118,6 @@ static enum err backend_plan(struct plan *out, struct backend *b, const struct k
 
 /* --- key --- */
 
-/* Host bytes to the device by way of pinned memory. */
-static enum err upload_through(struct gpu_backend *b, void *device, const void *host,
-                               size_t bytes) {
-    for (size_t at = 0; at < bytes; at += BOUNCE_BYTES) {
-        size_t part = bytes - at < BOUNCE_BYTES ? bytes - at : BOUNCE_BYTES;
-        memcpy(b->bounce, (const char *)host + at, part);
-        TRY(gpu_upload((char *)device + at, b->bounce, part, b->stream));
-        TRY(gpu_stream_wait(b->stream));
-    }
-    return OK;
-}
-
 /* Bytes of L that stand for public wires, which the file leaves out. */
 static size_t skipped_bytes(const struct backend_key *k, enum key_points which) {
     return which == KEY_L ? ((size_t)key_shape(k->key)->public_count + 1) *
@@ -135,6 +126,7 @@ static size_t skipped_bytes(const struct backend_key *k, enum key_points which) 
 }
 
 static enum err load_points(struct backend_key *k) {
+    struct gpu_loader *loader = k->backend->loader;
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         bool zkey_layout;
         struct bytes raw = key_points_raw(&zkey_layout, k->key, i);
@@ -145,9 +137,9 @@ static enum err load_points(struct backend_key *k) {
         if (k->layout.streamed[i]) {
             continue;
         }
-        ASSERT(skipped + raw.len <= piece.bytes);
-        TRY(gpu_fill(k->memory + piece.at, 0, piece.bytes, k->backend->stream));
-        TRY(upload_through(k->backend, k->memory + piece.at + skipped, raw.ptr, raw.len));
+        ASSERT(skipped + raw.len == piece.bytes);
+        TRY(gpu_load_zero(loader, k->memory + piece.at, skipped));
+        TRY(gpu_load(loader, k->memory + piece.at + skipped, raw.ptr, raw.len));
     }
     return OK;
 }
@@ -170,8 +162,8 @@ static enum err load_dictionary(struct backend_key *k, struct bytes dictionary) 
         c->scalar_mul(&value, &value, &unscale);
         l->gpu->constant(constants + i * GPU_CONSTANT_BYTES, value.w);
     }
-    return upload_through(k->backend, k->memory + l->dictionary.at, constants,
-                          count * GPU_CONSTANT_BYTES);
+    return gpu_load(k->backend->loader, k->memory + l->dictionary.at, constants,
+                    count * GPU_CONSTANT_BYTES);
 }
 
 static enum err load_rows(struct backend_key *k, uint32_t m, const struct rows *r) {
@@ -181,12 +173,13 @@ static enum err load_rows(struct backend_key *k, uint32_t m, const struct rows *
                    "a key's rows are a device's rows");
     const struct gpu_layout *l = &k->layout;
     size_t terms = (size_t)key_shape(k->key)->terms_count[m];
-    TRY(upload_through(k->backend, k->memory + l->row_start[m].at, r->start,
-                       ((size_t)r->rows_count + 1) * 4));
-    TRY(upload_through(k->backend, k->memory + l->columns[m].at, r->columns, terms * 4));
-    TRY(upload_through(k->backend, k->memory + l->coefficients[m].at, r->coefficients, terms * 4));
-    TRY(upload_through(k->backend, k->memory + l->long_rows[m].at, r->long_rows,
-                       (size_t)r->long_count * 4));
+    TRY(gpu_load(k->backend->loader, k->memory + l->row_start[m].at, r->start,
+                 ((size_t)r->rows_count + 1) * 4));
+    TRY(gpu_load(k->backend->loader, k->memory + l->columns[m].at, r->columns, terms * 4));
+    TRY(gpu_load(k->backend->loader, k->memory + l->coefficients[m].at, r->coefficients,
+                 terms * 4));
+    TRY(gpu_load(k->backend->loader, k->memory + l->long_rows[m].at, r->long_rows,
+                 (size_t)r->long_count * 4));
     k->matrix[m] =
         (struct gpu_matrix){.row_start = (const uint32_t *)(k->memory + l->row_start[m].at),
                             .columns = (const uint32_t *)(k->memory + l->columns[m].at),
@@ -238,8 +231,8 @@ static enum err load_domain(struct backend_key *k) {
     memcpy(o.root, root.w, sizeof o.root);
     memcpy(o.shift, shift.w, sizeof o.shift);
     TRY(k->layout.gpu->domain_build(&k->domain, &o, k->memory + k->layout.domain.at,
-                                    k->backend->stream));
-    return gpu_stream_wait(k->backend->stream);
+                                    gpu_loader_stream(k->backend->loader)));
+    return gpu_load_wait(k->backend->loader);
 }
 
 static void key_drop_gpu(struct backend_key **key) {
@@ -721,6 +714,7 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
              b->device.uuid);
     TRY(gpu_pinned_open(&b->bounce, BOUNCE_BYTES));
     TRY(gpu_stream_open(&b->stream));
+    TRY(gpu_loader_open(&b->loader));
     unsigned cores = pool_cores_usable();
     TRY(pool_open(&b->copiers, cores < COPIERS_MAX ? cores : COPIERS_MAX));
     *out = &TAKE(b)->base;
