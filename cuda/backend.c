@@ -21,6 +21,7 @@
 #include "node/base/mem.h"
 #include "node/key/rows.h"
 
+#include "cuda/fixed.h"
 #include "cuda/layout.h"
 #include "cuda/loader.h"
 
@@ -675,6 +676,37 @@ static void slot_wipe(struct backend_slot *s) {
     s->watch = NULL;
 }
 
+/* --- multiples --- */
+struct backend_multiplier {
+    struct gpu_fixed *fixed; /* owned */
+};
+
+static void multiplier_close_gpu(struct backend_multiplier **m) {
+    if (*m) {
+        gpu_fixed_close(&(*m)->fixed);
+        mem_free_ptr(m);
+    }
+}
+
+static enum err multiplier_open_gpu(struct backend_multiplier **out, struct backend *b,
+                                    const struct curve *c, enum point_group group, uint64_t count) {
+    AUTO(multiplier_close_gpu) struct backend_multiplier *m = NULL;
+    struct gpu_fixed_options options = {.curve = c,
+                                        .group = group,
+                                        .count = count,
+                                        .sm_count = backend_of(b)->device.sm_count,
+                                        .copiers = backend_of(b)->copiers};
+    TRY(mem_new(&m, 1, sizeof *m));
+    TRY(gpu_fixed_open(&m->fixed, &options));
+    *out = TAKE(m);
+    return OK;
+}
+
+static enum err multiply_gpu(uint8_t *out, struct backend_multiplier *m,
+                             const struct scalar *scalars, size_t count) {
+    return gpu_fixed_multiply(out, m->fixed, scalars, count);
+}
+
 static const struct backend_ops gpu_ops = {
     .name = "cuda",
     .close = backend_close_gpu,
@@ -690,6 +722,9 @@ static const struct backend_ops gpu_ops = {
     .sums = slot_sums,
     .h_scalars = slot_h_scalars,
     .wipe = slot_wipe,
+    .multiplier_open = multiplier_open_gpu,
+    .multiply = multiply_gpu,
+    .multiplier_close = multiplier_close_gpu,
 };
 
 static void gpu_backend_drop(struct gpu_backend **b) {

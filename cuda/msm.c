@@ -18,7 +18,7 @@
  */
 #include "node/base/bytes.h"
 
-#include "cuda/gpu.h"
+#include "cuda/sums.h"
 
 #include <string.h>
 
@@ -607,4 +607,24 @@ void gpu_msm_streams_close(struct gpu_msm_streams *st) {
         gpu_stream_close(&st->tail[i]);
         gpu_event_close(&st->reduced[i]);
     }
+}
+
+/* --- additions for others: sums.h --- */
+
+size_t gpu_sums_carve(struct gpu_sums *out, void *memory, size_t sums, size_t pairs,
+                      unsigned sm_count, const struct gpu_group *group) {
+    struct carver c = {memory, 0};
+    struct lane l;
+    memset(&l, 0, sizeof l);
+    batch_carve(&l, &c, sums, pairs, sm_count, group->coordinate_bytes);
+    *out = (struct gpu_sums){l.batch, l.sums, l.plane};
+    return c.used;
+}
+
+enum err gpu_sums_add(const struct gpu_sums *sums, const struct gpu_group *group,
+                      const uint32_t *list, uint32_t pairs_count, uint32_t out_base,
+                      unsigned sm_count, struct gpu_stream *s) {
+    struct lane l = {.batch = sums->batch, .sums = sums->sums, .plane = sums->plane};
+    struct gpu_pairing pairing = {.list = list, .sums = sums->sums, .plane = sums->plane};
+    return add_pairs(&l, group, &pairing, pairs_count, out_base, sm_count, s);
 }

@@ -10,22 +10,22 @@ void bench_rig_close(struct bench_rig *r) {
     if (r->backend_key) {
         r->backend->ops->key_drop(&r->backend_key);
     }
-    backend_close(&r->backend);
     witness_close(&r->witness);
     key_unref(&r->key);
     key_maker_close(&r->maker);
+    backend_close(&r->backend);
 }
 
 static FALLIBLE open_parts(struct bench_rig *r, const struct backend_options *options,
                            const struct key_maker_order *order,
                            void (*fill)(void *ctx, struct scalar *values, size_t count),
                            void *fill_ctx) {
-    char path[KEY_MAKER_PATH_BYTES];
+    struct key_maker_order by_backend = *order;
     AUTO(mem_free_ptr) struct scalar *values = NULL;
     TRY(backends_open(&r->backend, &r->choice, options)); /* first: it may not be there */
-    TRY(key_maker_open(&r->maker, order));
-    TRY(key_maker_key_in_memory(path, r->maker));
-    TRY(key_open(&r->key, path, (struct key_options){.allow_insecure = true}));
+    by_backend.backend = r->backend;
+    TRY(key_maker_open(&r->maker, &by_backend));
+    TRY(key_maker_key(&r->key, r->maker));
     size_t wires = key_shape(r->key)->wires_count;
     TRY(mem_new(&values, wires, sizeof *values));
     values[0].w[0] = 1;

@@ -20,7 +20,7 @@ struct bench_rig {
     struct backend_key *backend_key; /* owned */
     struct backend_slot *slot;       /* owned */
 };
-/* `fill` sets the wires behind the first, which is one. */
+/* `fill` sets the wires behind the first, which is one. The backend opened here makes the key, whatever `order` says. */
 FALLIBLE bench_rig_open(struct bench_rig *out, const struct backend_options *options,
                         const struct key_maker_order *order,
                         void (*fill)(void *ctx, struct scalar *values, size_t count),

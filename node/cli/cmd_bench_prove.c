@@ -33,7 +33,7 @@ struct bench {
     struct job_watch watch;
     uint64_t *ns; /* owned: ROWS rows of `runs` */
     size_t runs;
-    uint64_t load_ns;
+    uint64_t made_ns, load_ns, slot_ns;
     struct rates ceiling; /* zero: not known */
     char name[64];        /* of a key that has no file */
 };
@@ -47,50 +47,49 @@ static void bench_done(struct bench *b) {
     if (b->backend_key) {
         b->backend->ops->key_drop(&b->backend_key);
     }
-    backend_close(&b->backend);
     witness_close(&b->witness);
     key_unref(&b->key);
     key_maker_close(&b->maker);
+    backend_close(&b->backend);
 }
 
-/* Where key and witness are: as given, or made up and in memory. */
-static enum err find_files(const char **key, const char **witness,
-                           char paths[2][KEY_MAKER_PATH_BYTES], struct bench *b,
-                           const struct args *args) {
+static enum err make_key(struct bench *b, const struct args *args) {
     const char *shape = args_text(args, "synth");
-    *key = args_positional(args, "KEY");
-    *witness = args_positional(args, "WITNESS");
-    if (!strcmp(shape, "no")) {
-        return OK;
-    }
     struct key_maker_order order = {.curve = curve_by_name(args_text(args, "curve")),
                                     .log2 = (unsigned)args_number(args, "log2", 0),
                                     .seed = args_number(args, "seed", 1),
-                                    .threads = (unsigned)args_number(args, "threads", 0)};
+                                    .threads = (unsigned)args_number(args, "threads", 0),
+                                    .backend = b->backend,
+                                    .progress = screen_progress,
+                                    .progress_ctx = b->screen};
+    uint64_t start_ns = clock_ns();
     TRY(synth_shape_from(&order.shape, shape));
     TRY(key_maker_open(&b->maker, &order));
-    TRY(key_maker_key_in_memory(paths[0], b->maker));
-    TRY(key_maker_witness_in_memory(paths[1], b->maker));
+    TRY(key_maker_key(&b->key, b->maker));
+    key_maker_witness(&b->witness, b->maker);
     snprintf(b->name, sizeof b->name, "synth %s 2^%u", shape, order.log2);
-    *key = paths[0];
-    *witness = paths[1];
+    b->made_ns = clock_ns() - start_ns;
     return OK;
+}
+
+static enum err open_files(struct bench *b, const struct args *args) {
+    TRY(key_open(&b->key, args_positional(args, "KEY"),
+                 (struct key_options){.allow_insecure = true}));
+    return witness_open(&b->witness, args_positional(args, "WITNESS"));
 }
 
 static enum err bench_open(struct bench *b, const struct args *args) {
     struct backend_options options;
-    char paths[2][KEY_MAKER_PATH_BYTES];
-    const char *key, *witness;
     TRY(backend_args_read(&options, args));
-    TRY(find_files(&key, &witness, paths, b, args));
-    TRY(key_open(&b->key, key, (struct key_options){.allow_insecure = true}));
-    TRY(witness_open(&b->witness, witness));
-    TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
     TRY(backends_open(&b->backend, &b->choice, &options));
+    TRY(strcmp(args_text(args, "synth"), "no") != 0 ? make_key(b, args) : open_files(b, args));
+    TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
     uint64_t start_ns = clock_ns();
     TRY(b->backend->ops->key_load(&b->backend_key, b->backend, b->key));
+    uint64_t loaded_ns = clock_ns();
     TRY(b->backend->ops->slot_open(&b->slot, b->backend_key));
-    b->load_ns = clock_ns() - start_ns;
+    b->load_ns = loaded_ns - start_ns;
+    b->slot_ns = clock_ns() - loaded_ns;
     b->runs = args_number(args, "runs", 5);
     return mem_new(&b->ns, ROWS * b->runs, sizeof *b->ns);
 }
@@ -129,11 +128,13 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
     text_addf(
         &t,
         ", \"curve\": \"%s\", \"wires\": %u, \"public_signals\": %u, \"domain_size\": %" PRIu64
-        ", \"terms\": %" PRIu64 ", \"warmups\": %" PRIu64 ", \"runs\": %zu, \"load_ns\": %" PRIu64
+        ", \"terms\": %" PRIu64 ", \"warmups\": %" PRIu64 ", \"runs\": %zu, \"made_ns\": %" PRIu64
+        ", \"load_ns\": %" PRIu64 ", \"load_gb_s\": %.2f, \"slot_ns\": %" PRIu64
         ", \"peak_memory_bytes\": %" PRIu64 ", ",
         key_curve(b->key)->snarkjs_name, shape->wires_count, shape->public_count,
         shape->domain_size, shape->terms_count[0] + shape->terms_count[1], warmups, b->runs,
-        b->load_ns, (uint64_t)usage.ru_maxrss * 1024);
+        b->made_ns, b->load_ns, (double)shape->file_bytes / (double)b->load_ns, b->slot_ns,
+        (uint64_t)usage.ru_maxrss * 1024);
     uint64_t median_ns = bench_row(&t, "prove_ns", b->ns + ROW_TOTAL * b->runs, b->runs);
     text_add(&t, ", ");
     bench_share(&t, products_of_proof(shape, &b->witness), &b->ceiling, median_ns);
@@ -167,8 +168,8 @@ static enum err find_ceiling(struct bench *b, const struct args *args) {
 static enum err run_bench(struct args *args) {
     AUTO(bench_done) struct bench bench = {0};
     uint64_t warmups = args_number(args, "warmups", 1);
-    TRY(bench_open(&bench, args));
     screen_open(&bench.screen, "bench prove");
+    TRY(bench_open(&bench, args));
     TRY(bench_run(&bench, warmups));
     TRY(find_ceiling(&bench, args));
     screen_close(&bench.screen);
@@ -185,7 +186,9 @@ static const struct option options[] = {
      .name = "synth",
      .value = "no|dense|bits|porep",
      .fallback = "no",
-     .text = "Instead of KEY and WITNESS: those of `key synth`, made in memory, no file."},
+     .text =
+         "Instead of KEY and WITNESS: those of `key synth`, made in memory by the same backend, "
+         "no file."},
     {.kind = OPTION_NUMBER,
      .name = "log2",
      .value = "N",

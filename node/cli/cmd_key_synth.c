@@ -9,46 +9,73 @@
 #include <stdio.h>
 #include <string.h>
 
-static void print_line(const struct args *args, const struct synth *s, uint64_t elapsed_ns) {
-    const struct setup_circuit *k = &s->circuit;
-    const char *key = args_positional(args, "KEY"), *witness = args_positional(args, "WITNESS");
+#define DEFAULT_ZKEY   "synth.zkey"
+#define DEFAULT_NATIVE "synth.native"
+
+struct synth_run {
+    struct backend *backend; /* owned */
+    struct key_maker *maker; /* owned; closed before the backend */
+    struct screen *screen;   /* owned */
+    const char *key, *witness;
+    bool native;
+};
+
+static void synth_run_done(struct synth_run *r) {
+    screen_close(&r->screen);
+    key_maker_close(&r->maker);
+    backend_close(&r->backend);
+}
+
+static void print_line(const struct args *args, const struct synth_run *r, uint64_t elapsed_ns) {
+    const struct setup_circuit *k = &key_maker_circuit(r->maker)->circuit;
+    const char *layout = r->native ? "native" : "zkey";
     if (args_switch(args, "json")) {
-        printf("{\"key\": \"%s\", \"witness\": \"%s\", \"curve\": \"%s\", \"shape\": \"%s\", "
-               "\"domain_size\": %" PRIu64 ", \"constraints\": %u, \"wires\": %u, "
-               "\"public_signals\": %u, \"elapsed_ns\": %" PRIu64 "}\n",
-               key, witness, k->curve->snarkjs_name, args_text(args, "shape"), setup_domain(k),
-               k->constraints_count, k->wires_count, k->public_count, elapsed_ns);
+        printf("{\"key\": \"%s\", \"witness\": \"%s\", \"layout\": \"%s\", \"backend\": \"%s\", "
+               "\"curve\": \"%s\", \"shape\": \"%s\", \"domain_size\": %" PRIu64
+               ", \"constraints\": %u, \"wires\": %u, \"public_signals\": %u, \"elapsed_ns\": "
+               "%" PRIu64 "}\n",
+               r->key, r->witness, layout, r->backend->ops->name, k->curve->snarkjs_name,
+               args_text(args, "shape"), setup_domain(k), k->constraints_count, k->wires_count,
+               k->public_count, elapsed_ns);
     } else {
-        printf("%s and %s: %s, %s, %u constraints, %u wires (%.1f s); anybody can forge proofs "
-               "under this key\n",
-               key, witness, k->curve->snarkjs_name, args_text(args, "shape"), k->constraints_count,
-               k->wires_count, (double)elapsed_ns / 1e9);
+        printf("%s (%s) and %s: %s, %s, %u constraints, %u wires (%.1f s, %s); anybody can forge "
+               "proofs under this key\n",
+               r->key, layout, r->witness, k->curve->snarkjs_name, args_text(args, "shape"),
+               k->constraints_count, k->wires_count, (double)elapsed_ns / 1e9,
+               r->backend->ops->name);
     }
 }
 
 static enum err run(struct args *args) {
-    AUTO(key_maker_close) struct key_maker *maker = NULL;
-    AUTO(screen_close) struct screen *screen = NULL;
-    const char *tier = args_text(args, "cpu-tier");
+    AUTO(synth_run_done) struct synth_run r = {0};
+    struct backend_options options;
     struct key_maker_order order = {.curve = curve_by_name(args_text(args, "curve")),
                                     .log2 = (unsigned)args_number(args, "log2", 0),
                                     .seed = args_number(args, "seed", 1),
                                     .threads = (unsigned)args_number(args, "threads", 0),
-                                    .cpu_tier = strcmp(tier, "auto") != 0 ? tier : NULL,
                                     .progress = screen_progress};
     uint64_t start_ns = clock_ns();
+    r.native = args_switch(args, "native") || order.log2 > KEY_MAKER_ZKEY_LOG2_MAX;
+    r.key = args_positional(args, "KEY");
+    r.witness = args_positional(args, "WITNESS");
+    if (r.native && !strcmp(r.key, DEFAULT_ZKEY)) {
+        r.key = DEFAULT_NATIVE;
+    }
     TRY(synth_shape_from(&order.shape, args_text(args, "shape")));
-    screen_open(&screen, "key synth");
-    order.progress_ctx = screen;
-    TRY(key_maker_open(&maker, &order));
-    TRY(key_maker_write(maker, args_positional(args, "KEY"), args_positional(args, "WITNESS")));
-    screen_close(&screen);
-    print_line(args, key_maker_circuit(maker), clock_ns() - start_ns);
+    TRY(backend_args_read(&options, args));
+    TRY(backends_open(&r.backend, NULL, &options));
+    screen_open(&r.screen, "key synth");
+    order.progress_ctx = r.screen;
+    order.backend = r.backend;
+    TRY(key_maker_open(&r.maker, &order));
+    TRY(key_maker_write(r.maker, r.key, r.witness, r.native));
+    screen_close(&r.screen);
+    print_line(args, &r, clock_ns() - start_ns);
     return OK;
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .fallback = "synth.zkey", .text = "where the proving key goes"},
+    {.name = "KEY", .fallback = DEFAULT_ZKEY, .text = "where the proving key goes"},
     {.name = "WITNESS", .fallback = "synth.wtns", .text = "where its witness goes"},
     {0},
 };
@@ -58,9 +85,13 @@ static const struct option options[] = {
      .value = "N",
      .fallback = "16",
      .least = SYNTH_LOG2_MIN,
-     .most = KEY_MAKER_FILE_LOG2_MAX,
-     .text = "The domain has 2^N rows."},
+     .most = SYNTH_LOG2_MAX,
+     .text = "The domain has 2^N rows; a native key of them takes up to 600 bytes each."},
     OPTION_SYNTH_CURVE,
+    {.kind = OPTION_SWITCH,
+     .name = "native",
+     .text =
+         "KEY in our own layout, which prove and bench take as it lies; always from --log2 24 on."},
     {.kind = OPTION_CHOICE,
      .name = "shape",
      .value = "dense|bits|porep",
@@ -68,6 +99,8 @@ static const struct option options[] = {
      .text = "All values full-size, as in Poseidon; bits, as in SHA-256; bits with 3 in 100 full, "
              "as in a PoRep partition."},
     OPTION_SYNTH_SEED,
+    OPTION_BACKEND,
+    OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_CPU_TIER,
     OPTION_JSON,

@@ -1,37 +1,43 @@
-/* Memory that looks like a file is a memfd: everything that opens a key by its path takes it, and it is gone with the
- * process. Fixed-base tables of both groups are made once and serve the whole key.
+/* Tables of both groups are made once, serve the whole key and are given back with it, before a prover wants the memory.
+ *
+ * A key in memory asks for huge pages: 75 GB of small ones take longer to hand out than to fill.
  */
 #include "node/cli/key_maker.h"
 
+#include "node/base/budget.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
-#include "node/cpu/fixed.h"
-#include "node/cpu/tier.h"
+#include "node/key/mapping_guard.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+enum { LARGE_LOG2 = 20, LARGE_PIECE = 1 << 20 };
 
 struct key_maker {
     struct key_maker_order order;
-    struct synth synth;     /* owned; its circuit points into it */
-    struct pool *pool;      /* owned */
-    struct fixed *fixed[2]; /* owned, by enum point_group */
-    int fds[2];             /* owned: memfds of key and witness; -1: none */
+    struct synth synth;                        /* owned; its circuit points into it */
+    struct pool *pool;                         /* owned */
+    struct backend_multiplier *multipliers[2]; /* owned, by enum point_group, while a key is made */
+    struct file_out *file;                     /* lent: where the key goes; NULL: memory */
+    struct bytes_mut key;                      /* owned: in memory */
 };
+
+static void multipliers_close(struct key_maker *m) {
+    for (int i = 0; i < 2; i++) {
+        if (m->multipliers[i]) {
+            m->order.backend->ops->multiplier_close(&m->multipliers[i]);
+        }
+    }
+}
 
 void key_maker_close(struct key_maker **m) {
     if (!*m) {
         return;
     }
-    for (int i = 0; i < 2; i++) {
-        fixed_close(&(*m)->fixed[i]);
-        if ((*m)->fds[i] >= 0) {
-            close((*m)->fds[i]);
-        }
-    }
+    multipliers_close(*m);
+    mem_free((*m)->key.ptr);
     pool_close(&(*m)->pool);
     synth_done(&(*m)->synth);
     mem_free_ptr(m);
@@ -39,16 +45,10 @@ void key_maker_close(struct key_maker **m) {
 
 FALLIBLE key_maker_open(struct key_maker **out, const struct key_maker_order *order) {
     AUTO(key_maker_close) struct key_maker *m = NULL;
-    const struct cpu_ops *ops = NULL;
     TRY(mem_new(&m, 1, sizeof *m));
     m->order = *order;
-    m->fds[0] = m->fds[1] = -1;
-    TRY(tier_find(&ops, order->curve->id, order->cpu_tier));
     TRY(synth_init(&m->synth, order->curve, order->shape, order->log2, order->seed));
     TRY(pool_open(&m->pool, order->threads));
-    uint64_t wires = m->synth.circuit.wires_count;
-    TRY(fixed_open(&m->fixed[GROUP_G1], ops, GROUP_G1, 5 * wires));
-    TRY(fixed_open(&m->fixed[GROUP_G2], ops, GROUP_G2, wires));
     *out = TAKE(m);
     return OK;
 }
@@ -60,72 +60,84 @@ const struct synth *key_maker_circuit(const struct key_maker *m) {
 static enum err multiply(void *ctx, uint8_t *out, enum point_group group,
                          const struct scalar *scalars, size_t count) {
     struct key_maker *m = ctx;
-    return fixed_multiply(out, m->fixed[group], scalars, count, m->pool);
+    return m->order.backend->ops->multiply(out, m->multipliers[group], scalars, count);
 }
-
-static FALLIBLE make_key(struct key_maker *m, setup_sink *sink, void *sink_ctx) {
-    struct rng rng = rng_seeded(m->order.seed);
-    const struct setup_multiplier multiplier = {multiply, m};
-    const struct setup_options options = {.multiplier = &multiplier,
-                                          .pool = m->pool,
-                                          .rng = &rng,
-                                          .forgeable = true,
-                                          .progress = m->order.progress,
-                                          .progress_ctx = m->order.progress_ctx};
-    return setup_write_zkey(sink, sink_ctx, &m->synth.circuit, &options);
-}
-
-static FALLIBLE make_witness(struct key_maker *m, setup_sink *sink, void *sink_ctx) {
-    return setup_write_wtns(sink, sink_ctx, m->order.curve, m->synth.witness,
-                            m->synth.circuit.wires_count);
-}
-
-/* --- Memory --- */
-
-static enum err write_fd(void *ctx, struct bytes piece) {
-    while (piece.len > 0) {
-        ssize_t wrote = write(*(const int *)ctx, piece.ptr, piece.len);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        REQUIRE(wrote > 0, E_IO, "a synthetic key does not fit into memory: %s", strerror(errno));
-        piece.ptr += wrote;
-        piece.len -= (size_t)wrote;
-    }
-    return OK;
-}
-
-static FALLIBLE in_memory(char path[KEY_MAKER_PATH_BYTES], struct key_maker *m, unsigned which,
-                          enum err (*make)(struct key_maker *, setup_sink *, void *)) {
-    ASSERT(m->fds[which] < 0);
-    m->fds[which] = memfd_create("bellows-synth", MFD_CLOEXEC);
-    REQUIRE(m->fds[which] >= 0, E_IO, "memfd_create: %s", strerror(errno));
-    TRY(make(m, write_fd, &m->fds[which]));
-    snprintf(path, KEY_MAKER_PATH_BYTES, "/proc/self/fd/%d", m->fds[which]);
-    return OK;
-}
-
-FALLIBLE key_maker_key_in_memory(char path[KEY_MAKER_PATH_BYTES], struct key_maker *m) {
-    return in_memory(path, m, 0, make_key);
-}
-
-FALLIBLE key_maker_witness_in_memory(char path[KEY_MAKER_PATH_BYTES], struct key_maker *m) {
-    return in_memory(path, m, 1, make_witness);
-}
-
-/* --- Files --- */
 
 static enum err write_file(void *ctx, struct bytes piece) {
     return file_out_write(ctx, piece);
 }
 
-FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path) {
+/* The room of a native key: its file's pages, or memory. */
+static enum err find_room(struct bytes_mut *out, void *ctx, size_t bytes) {
+    struct key_maker *m = ctx;
+    const struct setup_circuit *k = &m->synth.circuit;
+    if (m->file) {
+        return file_out_map(out, m->file, bytes);
+    }
+    uint64_t numbers = SCALAR_BYTES * (setup_domain(k) + 4 * (uint64_t)k->wires_count),
+             all = budget_host_bytes();
+    REQUIRE(bytes + numbers <= all, E_LIMIT,
+            "a key in memory of %.1f GB, and %.1f GB of numbers to make it from; this machine's "
+            "programs may take %.1f GB: make a smaller one",
+            (double)bytes / 1e9, (double)numbers / 1e9, (double)all / 1e9);
+    TRY(mem_new(&m->key.ptr, bytes, 1));
+    m->key.len = bytes;
+    mapping_advise(bytes_of(m->key.ptr, bytes), MADV_HUGEPAGE);
+    *out = m->key;
+    return OK;
+}
+
+static FALLIBLE make_key(struct key_maker *m, bool native) {
+    struct rng rng = rng_seeded(m->order.seed);
+    const struct backend_ops *ops = m->order.backend->ops;
+    const struct setup_circuit *k = &m->synth.circuit;
+    const struct setup_multiplier multiplier = {multiply, m};
+    const struct setup_options options = {.multiplier = &multiplier,
+                                          .pool = m->pool,
+                                          .rng = &rng,
+                                          .forgeable = true,
+                                          .piece_points =
+                                              m->order.log2 >= LARGE_LOG2 ? LARGE_PIECE : 0,
+                                          .progress = m->order.progress,
+                                          .progress_ctx = m->order.progress_ctx};
+    TRY(ops->multiplier_open(&m->multipliers[GROUP_G1], m->order.backend, m->order.curve, GROUP_G1,
+                             3 * (uint64_t)k->wires_count + setup_domain(k)));
+    TRY(ops->multiplier_open(&m->multipliers[GROUP_G2], m->order.backend, m->order.curve, GROUP_G2,
+                             k->wires_count));
+    if (native) {
+        TRY(setup_make_native(find_room, m, k, &options));
+    } else {
+        TRY(setup_write_zkey(write_file, m->file, k, &options));
+    }
+    multipliers_close(m);
+    return OK;
+}
+
+FALLIBLE key_maker_key(struct key **out, struct key_maker *m) {
+    ASSERT(!m->key.ptr);
+    TRY(make_key(m, true));
+    return key_from_memory(out, bytes_of(m->key.ptr, m->key.len), "synthetic key",
+                           (struct key_options){.allow_insecure = true});
+}
+
+void key_maker_witness(struct witness *out, const struct key_maker *m) {
+    *out = (struct witness){.curve = m->order.curve,
+                            .count = m->synth.circuit.wires_count,
+                            .values = (const uint8_t *)m->synth.witness};
+}
+
+FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path,
+                         bool native) {
     AUTO(file_out_close) struct file_out *key = NULL;
     AUTO(file_out_close) struct file_out *witness = NULL;
     TRY(file_out_open(&key, key_path));
     TRY(file_out_open(&witness, witness_path));
-    TRY(make_witness(m, write_file, witness));
-    TRY(make_key(m, write_file, key));
+    TRY(setup_write_wtns(write_file, witness, m->order.curve, m->synth.witness,
+                         m->synth.circuit.wires_count));
+    m->file = key;
+    enum err code = make_key(m, native);
+    m->file = NULL;
+    TRY(code);
     TRY(file_out_commit(witness));
     return file_out_commit(key);
 }

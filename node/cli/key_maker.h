@@ -1,34 +1,39 @@
-/* Synthetic keys and witnesses, made on this machine's processor: into files, or into memory that looks like a file.
+/* Synthetic keys and witnesses, made by a backend: into files, or into memory.
+ *
+ * A .zkey is written up to 2^23 rows, a native key whatever its size. In memory it is native, too, without a file, so that a key
+ * larger than the disk can be tried.
  *
  * Owner    the caller, to key_maker_close.
  * Threads  one calls.
- * Errors   those of synth.h and setup.h; E_IO when a file cannot be written.
+ * Memory   those of setup.h, the witness, and in memory the key: for a PoRep of 2^27 rows 101 GB while it is made, 85 GB then.
+ * Errors   those of synth.h and setup.h; E_IO when a file cannot be written, E_LIMIT when memory does not hold the key.
  */
 #pragma once
 #include "node/cli/args.h"
-#include "node/cpu/ops.h"
+#include "node/groth16/backend.h"
 #include "node/groth16/synth.h"
 
-enum { KEY_MAKER_FILE_LOG2_MAX = 23, KEY_MAKER_PATH_BYTES = 64 };
+enum { KEY_MAKER_ZKEY_LOG2_MAX = 23 };
 
 struct key_maker; /* opaque */
 struct key_maker_order {
     const struct curve *curve;
     enum synth_shape shape;
     unsigned log2;
-    uint64_t seed; /* of secrets and values: the same makes the same key */
-    unsigned threads;
-    const char *cpu_tier; /* NULL: best */
+    uint64_t seed;           /* of secrets and values: the same makes the same key */
+    unsigned threads;        /* that make the numbers; 0: all cores */
+    struct backend *backend; /* lent: makes the points */
     void (*progress)(void *ctx, double done);
     void *progress_ctx;
 };
 FALLIBLE key_maker_open(struct key_maker **out, const struct key_maker_order *order);
 void key_maker_close(struct key_maker **m);
 const struct synth *key_maker_circuit(const struct key_maker *m);
-/* *path: where the files can be opened, as long as the maker is. */
-FALLIBLE key_maker_key_in_memory(char path[KEY_MAKER_PATH_BYTES], struct key_maker *m);
-FALLIBLE key_maker_witness_in_memory(char path[KEY_MAKER_PATH_BYTES], struct key_maker *m);
-FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path);
+/* Both lent from the maker, which outlives them. The key once. */
+FALLIBLE key_maker_key(struct key **out, struct key_maker *m);
+void key_maker_witness(struct witness *out, const struct key_maker *m);
+FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path,
+                         bool native);
 
 #define OPTION_SYNTH_CURVE                                                                         \
     {                                                                                              \

@@ -10,6 +10,7 @@
  * proportion to the time that threads spent in each.
  */
 #include "node/cpu/cpu.h"
+#include "node/cpu/fixed.h"
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
@@ -563,6 +564,37 @@ static enum err cpu_h_scalars(uint8_t *out, struct backend_slot *s) {
     return OK;
 }
 
+/* --- Multiples --- */
+
+struct backend_multiplier {
+    struct cpu_backend *backend; /* lent */
+    struct fixed *fixed;         /* owned */
+};
+
+static void cpu_multiplier_close(struct backend_multiplier **m) {
+    if (*m) {
+        fixed_close(&(*m)->fixed);
+        mem_free_ptr(m);
+    }
+}
+
+static enum err cpu_multiplier_open(struct backend_multiplier **out, struct backend *b,
+                                    const struct curve *c, enum point_group group, uint64_t count) {
+    AUTO(cpu_multiplier_close) struct backend_multiplier *m = NULL;
+    const struct cpu_ops *ops = NULL;
+    TRY(mem_new(&m, 1, sizeof *m));
+    m->backend = own(b);
+    TRY(tier_find(&ops, c->id, m->backend->tier));
+    TRY(fixed_open(&m->fixed, ops, group, count));
+    *out = TAKE(m);
+    return OK;
+}
+
+static enum err cpu_multiply(uint8_t *out, struct backend_multiplier *m,
+                             const struct scalar *scalars, size_t count) {
+    return fixed_multiply(out, m->fixed, scalars, count, m->backend->pool);
+}
+
 /* --- Opening --- */
 
 static void cpu_close(struct backend *b) {
@@ -587,6 +619,9 @@ static const struct backend_ops cpu_ops_table = {
     .sums = cpu_sums,
     .h_scalars = cpu_h_scalars,
     .wipe = cpu_wipe,
+    .multiplier_open = cpu_multiplier_open,
+    .multiply = cpu_multiply,
+    .multiplier_close = cpu_multiplier_close,
 };
 
 static void backend_drop(struct cpu_backend **b) {

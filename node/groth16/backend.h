@@ -43,8 +43,9 @@ struct step_times {
 };
 
 struct backend;
-struct backend_key;  /* a key where the backend computes */
-struct backend_slot; /* workspace of one job in flight under one key */
+struct backend_key;        /* a key where the backend computes */
+struct backend_slot;       /* workspace of one job in flight under one key */
+struct backend_multiplier; /* multiples of a curve's generator in one group */
 
 /* Watched between and inside steps: set from any thread to end the job with E_CANCELLED; progress is read by `top`,
  * the watchdog and progress bars. */
@@ -75,6 +76,15 @@ struct backend_ops {
     FALLIBLE (*h_scalars)(uint8_t *out, struct backend_slot *s);
     /* Wipes what a job left behind. */
     void (*wipe)(struct backend_slot *s);
+
+    /* No part of a proof, but how keys are made from known secrets (setup.h): out[i] = scalars[i]·G as packed points, scalars
+     * below r. `count`: about how many there will be, which chooses the size of tables. `multiply` allocates nothing and waits. */
+    FALLIBLE(*multiplier_open)
+    (struct backend_multiplier **out, struct backend *b, const struct curve *c,
+     enum point_group group, uint64_t count);
+    FALLIBLE(*multiply)
+    (uint8_t *out, struct backend_multiplier *m, const struct scalar *scalars, size_t count);
+    void (*multiplier_close)(struct backend_multiplier **m);
 };
 
 struct backend {

@@ -45,6 +45,7 @@ double median_ms(uint64_t *ns, size_t count);
 
 /* One per file: the claims (or with --bench the benches) on one subject. Exit codes of check_main. */
 int kernel_field(int argc, char **argv);
+int kernel_fixed(int argc, char **argv);
 int kernel_large(int argc, char **argv);
 int kernel_lost(int argc, char **argv);
 int kernel_msm(int argc, char **argv);

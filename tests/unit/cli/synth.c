@@ -82,13 +82,38 @@ static void claim_seeds(void) {
                "cmp k2 k3; cmp w2 w3; ! cmp -s k1 k2; ! cmp -s w1 w2");
     expect(&r, 0, "");
     run_free(&r);
-    run_program(&r, &s, NULL, "key synth --log2 24");
-    expect(&r, 2, "24");
+    run_program(&r, &s, NULL, "key synth --log2 29");
+    expect(&r, 2, "28");
     run_free(&r);
     run_program(&r, &s, NULL, "key synth --log2 9 --shape porep");
     expect(&r, 2, "2^10 to 2^");
     run_free(&r);
     CHECK_EQ(6, scratch_files(&s));
+}
+
+static void claim_native(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "key synth --native --shape porep --log2 10 --curve bls12381");
+    expect(&r, 0, "");
+    CHECK_HAS(r.out, "synth.native (native) and synth.wtns");
+    run_free(&r);
+    run_program(&r, &s, NULL, "prove synth.native synth.wtns");
+    expect(&r, 2, "--allow-insecure-keys");
+    run_free(&r);
+    run_script(
+        &r, &s,
+        "set -e; a=--allow-insecure-keys; $BELLOWS key inspect synth.native | grep -q native; "
+        "$BELLOWS key check $a synth.native; $BELLOWS key export-vkey $a synth.native v; "
+        "$BELLOWS prove --backend cpu $a synth.native synth.wtns p i; "
+        "$BELLOWS verify $a v i p; "
+        "$BELLOWS key synth k w --shape porep --log2 10 --curve bls12381; "
+        "$BELLOWS verify $a v i p; $BELLOWS key export-vkey $a k v2; cmp v v2; cmp w synth.wtns; "
+        "$BELLOWS bench prove synth.native synth.wtns --backend cpu --runs 1");
+    expect(&r, 0, "");
+    CHECK_HAS(r.out, "\"load_gb_s\": ");
+    run_free(&r);
 }
 
 static void claim_in_memory(void) {
@@ -152,6 +177,7 @@ int main(int argc, char **argv) {
         {"bellman parameters prove with their circuit, and are refused without", claim_bellman},
         {"the same seed gives the same files, another one others; sizes that cannot be are refused",
          claim_seeds},
+        {"key synth --native makes the same key, marked as it is, as it lies", claim_native},
         {"bench prove --synth leaves no file", claim_in_memory},
         {"bench codec has its four rows, and they weigh what they should", claim_codec},
     };
