@@ -12,44 +12,9 @@
 #define SECOND UINT64_C(1000000000)
 static const char MUL[] = "bn128/mul";
 
-struct told { /* what a lane's directory entry is waited for to say */
-    const struct submitter *user;
-    uint32_t gpu;
-    Bellows__V1__LaneState state;
-    char reason[200];
-};
-
-static bool says(void *ctx) {
-    struct told *t = ctx;
-    return lane_state_told(t->reason, t->user, (struct lane_name){"w", t->gpu}) == (int)t->state;
-}
-
-static void wait_for_state(struct told *t, struct fleet *f, uint32_t gpu,
-                           Bellows__V1__LaneState state) {
-    *t = (struct told){&f->user, gpu, state, ""};
-    wait_until(says, t, "the lane's entry says its state");
-}
-
-static void submit_some(struct fleet *f, int count) {
-    for (int i = 0; i < count; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
-    }
-}
-
-static void check_some(struct fleet *f, int count) {
-    for (int i = 0; i < count; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-        check_proved(r, MUL, 1);
-    }
-}
-
 static void claim_orders(void) {
     struct fleet *f = fleet_new(2);
-    struct told told;
+    char reason[FLEET_REASON_BYTES];
     struct subject_space *space = &f->user.space;
     struct subject drain = subject_ctl_lane(space, (struct lane_name){"w", 0}, "drain");
     struct subject node = subject_ctl_node(space, "w", "drain");
@@ -57,10 +22,10 @@ static void claim_orders(void) {
     struct subject nonsense = subject_ctl_lane(space, (struct lane_name){"w", 0}, "dance");
     struct subject nobody = subject_ctl_lane(space, (struct lane_name){"w", 9}, "drain");
     CHECK_OK(give_order(&f->user, drain.text, 0));
-    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
-    CHECK_STR("for the test", told.reason);
-    submit_some(f, 8);
-    check_some(f, 8);
+    fleet_wait_state(reason, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    CHECK_STR("for the test", reason);
+    fleet_submit(f, MUL, 8);
+    fleet_check(f, MUL, 8);
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done); /* all of it went to the other one */
     CHECK_EQ(LANE_GOES_ON, lane_ended(f->lanes[0].lane));
     CHECK_ERR(E_USAGE, give_order(&f->user, nonsense.text, 0));
@@ -68,7 +33,7 @@ static void claim_orders(void) {
     CHECK_ERR(E_NET, give_order(&f->user, nobody.text, 0));
     CHECK_OK(
         transport_send(f->user.link, node.text, (struct bytes){0})); /* the lanes obey, silently */
-    wait_for_state(&told, f, 1, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    fleet_wait_state(reason, f, 1, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
     submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "waits"});
     clock_sleep_ns(SECOND / 2);
     struct record_slot slot = job_record(&f->user, "waits", JOB_QUEUED);
@@ -76,28 +41,28 @@ static void claim_orders(void) {
     CHECK_OK(transport_send(f->user.link, all.text, (struct bytes){0}));
     AUTO(message_free) result_message *r = job_result(&f->user, "waits", 1);
     check_proved(r, MUL, 1);
-    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
-    wait_for_state(&told, f, 1, BELLOWS__V1__LANE_STATE__LANE_READY);
+    fleet_wait_state(reason, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
+    fleet_wait_state(reason, f, 1, BELLOWS__V1__LANE_STATE__LANE_READY);
     fleet_free(&f);
 }
 
 static void claim_drain_with_a_bound(void) {
     struct fleet *f = fleet_new(1);
-    struct told told;
+    char reason[FLEET_REASON_BYTES];
     fleet_trouble(0, TROUBLE_SLOW, 0);
-    submit_some(f, 6);
+    fleet_submit(f, MUL, 6);
     struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
     struct subject drain = subject_ctl_lane(&f->user.space, (struct lane_name){"w", 0}, "drain");
     CHECK_OK(give_order(&f->user, drain.text, 1)); /* one millisecond: what runs goes back too */
-    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    fleet_wait_state(reason, f, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
     uint64_t start_ns = clock_ns();
     while (!lane_is_empty(f->lanes[0].lane)) {
         clock_sleep_ns(SECOND / 100);
         CHECK(clock_ns() - start_ns < 2 * SECOND);
     }
     CHECK_OK(lane_resume(f->lanes[0].lane));
-    check_some(f, 6);
+    fleet_check(f, MUL, 6);
     slot = job_record(&f->user, "j5", JOB_DONE);
     CHECK_EQ(0, record_part_counts(&slot.record.parts[0]).attempts); /* going back costs nothing */
     record_slot_done(&slot);

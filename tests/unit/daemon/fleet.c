@@ -215,3 +215,47 @@ void fleet_free(struct fleet **f) {
     mem_free(*f);
     *f = NULL;
 }
+
+/* --- Jobs and states --- */
+
+void fleet_prove(struct fleet *f, const char *job_id, const char *case_name) {
+    submit_job(&f->user, &(struct job_order){.case_name = case_name, .job_id = job_id});
+    AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+    check_proved(r, case_name, 1);
+}
+
+void fleet_submit(struct fleet *f, const char *case_name, int count) {
+    for (int i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit_job(&f->user, &(struct job_order){.case_name = case_name, .job_id = job_id});
+    }
+}
+
+void fleet_check(struct fleet *f, const char *case_name, int count) {
+    for (int i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
+        check_proved(r, case_name, 1);
+    }
+}
+
+struct told { /* what a lane's directory entry is waited for to say */
+    const struct submitter *user;
+    char *reason;
+    uint32_t gpu;
+    Bellows__V1__LaneState state;
+};
+
+static bool says(void *ctx) {
+    struct told *t = ctx;
+    return lane_state_told(t->reason, t->user, (struct lane_name){"w", t->gpu}) == (int)t->state;
+}
+
+void fleet_wait_state(char reason[FLEET_REASON_BYTES], struct fleet *f, uint32_t gpu,
+                      Bellows__V1__LaneState state) {
+    struct told told = {&f->user, reason, gpu, state};
+    reason[0] = 0;
+    wait_until(says, &told, "the lane's entry says its state");
+}

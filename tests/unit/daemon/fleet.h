@@ -7,9 +7,10 @@
 #include "node/coordinator/coordinator.h"
 #include "node/daemon/lane.h"
 #include "node/transport/loopback.h"
+#include "proto/fleet.pb-c.h"
 #include "tests/unit/daemon/submitter.h"
 
-enum { FLEET_LANES_MAX = 3, FLEET_TENANT_JOBS_MAX = 64 };
+enum { FLEET_LANES_MAX = 3, FLEET_TENANT_JOBS_MAX = 64, FLEET_REASON_BYTES = 200 };
 
 enum trouble {
     TROUBLE_NONE,
@@ -52,3 +53,12 @@ void fleet_stop_lane(struct fleet *f, unsigned idx);
 void fleet_trouble(unsigned lane_idx, enum trouble trouble, int times);
 /* Jobs its device has begun. */
 unsigned fleet_device_runs(unsigned lane_idx);
+
+/* One job and its verified result. */
+void fleet_prove(struct fleet *f, const char *job_id, const char *case_name);
+/* Jobs j0, j1, ... of one case; their results, each verified. */
+void fleet_submit(struct fleet *f, const char *case_name, int count);
+void fleet_check(struct fleet *f, const char *case_name, int count);
+/* Waits until the lane's directory entry says so, and why. */
+void fleet_wait_state(char reason[FLEET_REASON_BYTES], struct fleet *f, uint32_t gpu,
+                      Bellows__V1__LaneState state);

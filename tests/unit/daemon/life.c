@@ -13,19 +13,6 @@
 #define SECOND UINT64_C(1000000000)
 static const char MUL[] = "bn128/mul", CHAIN[] = "bls12381/chain200";
 
-static void check_failed(result_message *r, const char *code, const char *word) {
-    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
-    CHECK(r->error != NULL);
-    CHECK_STR(code, r->error->name);
-    CHECK_HAS(r->error->detail, word);
-}
-
-static void prove_one(struct fleet *f, const char *job_id, const char *case_name) {
-    submit_job(&f->user, &(struct job_order){.case_name = case_name, .job_id = job_id});
-    AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-    check_proved(r, case_name, 1);
-}
-
 static void claim_one_job(void) {
     struct fleet *f = fleet_new(1);
     struct subscription *inbox = NULL;
@@ -50,8 +37,8 @@ static void claim_one_job(void) {
 
 static void claim_both_curves_and_objects(void) {
     struct fleet *f = fleet_new(2);
-    prove_one(f, "a", MUL);
-    prove_one(f, "b", CHAIN);
+    fleet_prove(f, "a", MUL);
+    fleet_prove(f, "b", CHAIN);
     submit_job(&f->user,
                &(struct job_order){.case_name = CHAIN, .job_id = "c", .body_as_object = true});
     AUTO(message_free) result_message *r = job_result(&f->user, "c", 1);
@@ -157,7 +144,7 @@ static void claim_bad_jobs(void) {
         record_slot_done(&slot);
     }
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes); /* none of it is the machine's fault */
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     fleet_free(&f);
 }
 
@@ -175,7 +162,7 @@ static void claim_one_bad_partition_fails_the_job(void) {
 static void claim_repeats(void) {
     struct fleet *f = fleet_new(1);
     struct subscription *inbox = NULL;
-    prove_one(f, "j", MUL);
+    fleet_prove(f, "j", MUL);
     unsigned runs = fleet_device_runs(0);
     AUTO(message_free) result_message *first = job_result(&f->user, "j", 1);
     CHECK_OK(transport_subscribe(&inbox, f->user.link, "_INBOX.me", NULL));
@@ -288,7 +275,7 @@ static void claim_tenant_quota(void) {
 /* Nobody led when the job ended: the next leader finds its body. */
 static void claim_body_of_the_leaderless(void) {
     struct fleet *f = fleet_new(1);
-    prove_one(f, "first", MUL); /* so that the key is there */
+    fleet_prove(f, "first", MUL); /* so that the key is there */
     fleet_trouble(0, TROUBLE_HANG, 0);
     submit_job(&f->user,
                &(struct job_order){.case_name = MUL, .job_id = "alone", .body_as_object = true});
@@ -310,7 +297,7 @@ static void claim_device_errors_go_elsewhere(void) {
     struct fleet *f = fleet_new(2);
     fleet_trouble(0, TROUBLE_DEVICE, 1);
     fleet_trouble(1, TROUBLE_DEVICE, 1);
-    prove_one(f, "j", MUL);
+    fleet_prove(f, "j", MUL);
     struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
     CHECK(slot.record.parts[0].tries_count >= 1);
     CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
@@ -372,7 +359,7 @@ static void claim_fenced(void) {
     AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     check_proved(r, MUL, 1);
     CHECK_EQ(4, r->partitions[0]->attempts);
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     CHECK_EQ(3, fleet_device_runs(0));
     fleet_free(&f);
 }
@@ -399,7 +386,7 @@ static void claim_no_room(void) {
     for (int i = 0; i < 4; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
-        prove_one(f, job_id, MUL);
+        fleet_prove(f, job_id, MUL);
     }
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes); /* busy is no fault */
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
@@ -409,7 +396,7 @@ static void claim_no_room(void) {
 static void claim_wrong_sum(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_WRONG_SUM, 1);
-    prove_one(f, "j", MUL); /* the wrong proof did not leave; the second try was sound */
+    fleet_prove(f, "j", MUL); /* the wrong proof did not leave; the second try was sound */
     struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
     CHECK_EQ(1, slot.record.parts[0].tries_count);
     CHECK_EQ(E_DEVICE, slot.record.parts[0].tries[0].code);
@@ -482,7 +469,7 @@ static void claim_stuck_device(void) {
 static void claim_elapsed(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_SLOW, 0);
-    prove_one(f, "j", MUL);
+    fleet_prove(f, "j", MUL);
     struct record_slot slot = job_record(&f->user, "j", JOB_DONE);
     CHECK(slot.record.queued_unix_ms > 0);
     record_slot_done(&slot);
@@ -526,7 +513,7 @@ static void claim_cancel_running(void) {
     AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
     fleet_trouble(0, TROUBLE_NONE, 0);
-    prove_one(f, "next", MUL); /* the device is free again */
+    fleet_prove(f, "next", MUL); /* the device is free again */
     CHECK(clock_ns() - start_ns < 4 * SECOND);
     wait_until(lane_has_done_one, f->lanes[0].lane, "the lane has counted one proof");
     fleet_free(&f);
@@ -620,7 +607,7 @@ static void claim_unreadable_job(void) {
                                NULL));
     AUTO(message_free) result_message *r = job_result(&f->user, "junk", 1);
     check_failed(r, "E_FORMAT", "");
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     fleet_free(&f);
 }
 

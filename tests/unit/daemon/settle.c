@@ -12,39 +12,8 @@
 #define SECOND UINT64_C(1000000000)
 static const char MUL[] = "bn128/mul";
 
-static void check_failed(result_message *r, const char *code, const char *word) {
-    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
-    CHECK(r->error != NULL);
-    CHECK_STR(code, r->error->name);
-    CHECK_HAS(r->error->detail, word);
-}
-
-static void prove_one(struct fleet *f, const char *job_id, const char *case_name) {
-    submit_job(&f->user, &(struct job_order){.case_name = case_name, .job_id = job_id});
-    AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-    check_proved(r, case_name, 1);
-}
-
 static bool lane_is_fenced(void *lane) {
     return lane_ended(lane) == LANE_FENCED;
-}
-
-struct told { /* what a lane's directory entry is waited for to say */
-    const struct submitter *user;
-    uint32_t gpu;
-    Bellows__V1__LaneState state;
-    char reason[200];
-};
-
-static bool says(void *ctx) {
-    struct told *t = ctx;
-    return lane_state_told(t->reason, t->user, (struct lane_name){"w", t->gpu}) == (int)t->state;
-}
-
-static void wait_for_state(struct told *t, struct fleet *f, uint32_t gpu,
-                           Bellows__V1__LaneState state) {
-    *t = (struct told){&f->user, gpu, state, ""};
-    wait_until(says, t, "the lane's entry says its state");
 }
 
 static uint64_t results_stored(struct fleet *f) {
@@ -54,46 +23,29 @@ static uint64_t results_stored(struct fleet *f) {
     return info.messages_count;
 }
 
-static void submit_some(struct fleet *f, int count) {
-    for (int i = 0; i < count; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
-    }
-}
-
-static void check_some(struct fleet *f, int count) {
-    for (int i = 0; i < count; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-        check_proved(r, MUL, 1);
-    }
-}
-
 static void claim_liar(void) {
     struct fleet *f = fleet_new(1);
-    struct told told;
+    char reason[FLEET_REASON_BYTES];
     fleet_trouble(0, TROUBLE_LIE, 0);
-    submit_some(f, 6);
+    fleet_submit(f, MUL, 6);
     wait_until(lane_is_fenced, f->lanes[0].lane, "the lane whose device lies is fenced");
-    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_FENCED);
-    CHECK_HAS(told.reason, "fenced after 3 strikes");
-    CHECK_HAS(told.reason, "wrongly");
+    fleet_wait_state(reason, f, 0, BELLOWS__V1__LANE_STATE__LANE_FENCED);
+    CHECK_HAS(reason, "fenced after 3 strikes");
+    CHECK_HAS(reason, "wrongly");
     CHECK_EQ(3, lane_counts_of(f->lanes[0].lane).strikes);
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
     CHECK_EQ(0, results_stored(f)); /* nothing wrong has left */
     fleet_start_lane(f, 1);
-    check_some(f, 6);
+    fleet_check(f, MUL, 6);
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).done);
     fleet_trouble(0, TROUBLE_NONE, 0); /* repaired */
     struct subject resume = subject_ctl_lane(&f->user.space, (struct lane_name){"w", 0}, "resume");
     CHECK_OK(give_order(&f->user, resume.text, 0));
-    wait_for_state(&told, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
-    CHECK_STR("", told.reason);
+    fleet_wait_state(reason, f, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
+    CHECK_STR("", reason);
     CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes);
     fleet_stop_lane(f, 1);
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     fleet_free(&f);
 }
 
@@ -119,7 +71,7 @@ static void claim_thousand_unsatisfied(void) {
         CHECK_EQ(0, lane_counts_of(f->lanes[i].lane).strikes);
         CHECK_EQ(LANE_GOES_ON, lane_ended(f->lanes[i].lane));
     }
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     fleet_free(&f);
 }
 
@@ -148,7 +100,7 @@ static void claim_bad_key_is_known(void) {
     AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     check_failed(r, "E_CURVE", "point 37");
     CHECK_EQ(0, fleet_device_runs(0));
-    prove_one(f, "after", MUL);
+    fleet_prove(f, "after", MUL);
     fleet_free(&f);
 }
 

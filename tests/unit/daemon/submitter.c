@@ -230,6 +230,13 @@ result_message *job_result(const struct submitter *s, const char *job_id, uint64
     return NULL;
 }
 
+void check_failed(const result_message *r, const char *code, const char *word) {
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
+    CHECK(r->error != NULL);
+    CHECK_STR(code, r->error->name);
+    CHECK_HAS(r->error->detail, word);
+}
+
 void check_proved(const result_message *r, const char *case_name, uint32_t parts_count) {
     struct vkey vk;
     struct file_map json;

@@ -42,6 +42,8 @@ void submit_job(const struct submitter *s, const struct job_order *job);
 result_message *job_result(const struct submitter *s, const char *job_id, uint64_t generation);
 /* Status OK, so many proofs, each verified with the key's verifying key. */
 void check_proved(const result_message *result, const char *case_name, uint32_t parts_count);
+/* Status FAILED with this error, `word` in its detail. */
+void check_failed(const result_message *result, const char *code, const char *word);
 /* The answer to an order: what `subject` says, with grace_ms; its error's code. E_NET: nobody listens. */
 enum err give_order(const struct submitter *s, const char *subject, uint64_t grace_ms);
 /* The state in a lane's directory entry; its reason too. 0: no entry. */
