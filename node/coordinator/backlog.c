@@ -83,6 +83,7 @@ static void view_free(struct job_view **job) {
         bodies_free(*job);
         parts_free(*job);
         packed_free(*job);
+        mem_free((*job)->label);
         mem_free_ptr(job);
     }
 }
@@ -504,6 +505,9 @@ static enum err read_descriptor(struct job_view *job, struct backlog *b, const s
         parts[i].lane_idx = SIZE_MAX;
         parts[i].item.partition_idx = i;
     }
+    mem_free(job->label);
+    job->label = m->label[0] ? mem_strdup(m->label) : NULL;
+    REQUIRE(job->label || !m->label[0], E_LIMIT, "no memory for a job's label");
     job->priority = (uint8_t)m->priority;
     job->arrived_ns = now_ns;
     read_deadline(job, b, m->deadline_unix_ms, now_ns);

@@ -64,6 +64,7 @@ struct job_view {
     uint32_t parts_count, bodies_count;
     struct part_view *parts; /* owned */
     struct body_ref *bodies; /* owned */
+    char *label;             /* owned; NULL: none */
     struct bytes_mut packed; /* owned: the record at `revision`; empty when it is not kept */
     size_t packed_bytes;     /* its size, kept or not */
     size_t at;               /* in backlog.jobs */

@@ -67,6 +67,10 @@ static void count_waiting(struct pass *p, const struct job_view *job, uint32_t w
     q->partitions_count += waiting;
     q->oldest_ns = most(q->oldest_ns, age_ns);
     q->work_ns += waiting * p->cost_ns[idx];
+    if (job->label && (!q->label || age_ns > q->label_age_ns)) {
+        q->label = job->label;
+        q->label_age_ns = age_ns;
+    }
     out->backlog_ns += waiting * p->cost_ns[idx];
 }
 

@@ -17,6 +17,8 @@ struct survey_queue { /* what waits to be placed under one key at one priority *
     uint32_t partitions_count;
     uint64_t oldest_ns; /* how long the oldest has been here */
     uint64_t work_ns;
+    const char *label;     /* lent from the backlog: of the oldest job that has one; NULL: none */
+    uint64_t label_age_ns; /* of that job */
 };
 
 struct survey {
@@ -33,5 +35,6 @@ struct survey {
     size_t queues_count;
     uint32_t queues_dropped; /* that found no room here; the figures above count them */
 };
+/* The labels are lent until the backlog changes. */
 void survey_take(struct survey *out, const struct backlog *backlog, const struct lanes *lanes,
                  uint64_t now_ns);

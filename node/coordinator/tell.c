@@ -74,6 +74,7 @@ static void fill_queues(Bellows__V1__FleetReport *m, struct report *r) {
         out->partitions_count = q->partitions_count;
         out->oldest_ns = q->oldest_ns;
         out->work_ns = q->work_ns;
+        out->label = (char *)(uintptr_t)(q->label ? q->label : "");
     }
     m->n_queues = r->survey.queues_count;
     m->queues = r->queue_ptrs;

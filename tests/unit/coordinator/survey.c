@@ -87,9 +87,24 @@ static void claim_figures(void) {
     CHECK_EQ(2100, survey.queues[0].work_ns);
     CHECK_EQ(900, survey.queues[0].oldest_ns);
     CHECK_EQ(0, survey.queues[1].priority);
+    CHECK(!survey.queues[0].label);
     jobs[0].deadline_ns = 1000 + 1400;
     survey_take(&survey, &backlog, &lanes, 1000);
     CHECK_EQ(1, survey.deadlines_at_risk);
+}
+
+static void claim_labels(void) {
+    struct lanes lanes = two_lanes();
+    char young[] = "young", old[] = "old", running[] = "running";
+    set_job(0, 1, 2, 50, 1, JOB_QUEUED); /* the oldest has none */
+    set_job(1, 1, 2, 400, 1, JOB_QUEUED)->label = young;
+    set_job(2, 1, 2, 100, 1, JOB_QUEUED)->label = old;
+    set_job(3, 1, 2, 10, 1, JOB_RUNNING)->label = running; /* waits no more */
+    struct backlog backlog = backlog_of(4);
+    survey_take(&survey, &backlog, &lanes, 1000);
+    CHECK_EQ(1, survey.queues_count);
+    CHECK_STR("old", survey.queues[0].label);
+    CHECK_EQ(950, survey.queues[0].oldest_ns);
 }
 
 static void claim_nothing(void) {
@@ -159,6 +174,7 @@ static void claim_random(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"partitions, queues, work and deadlines are counted", claim_figures},
+        {"a queue has the label of the oldest of its jobs that has one", claim_labels},
         {"an empty fleet has empty figures", claim_nothing},
         {"queues beyond the limit are counted, not listed", claim_many_queues},
         {"every queue holds what a plain count finds", claim_random},
