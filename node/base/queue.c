@@ -11,7 +11,7 @@
 
 struct queue {
     struct lock lock;
-    struct condition not_full, not_empty;
+    struct condition not_full, not_empty, closing;
     uint8_t *items;                /* owned: items_max slots */
     size_t items_max, item_bytes;  /* constant */
     size_t first_idx, items_count; /* [lock] */
@@ -32,6 +32,7 @@ enum err queue_new(struct queue **out, size_t items_max, size_t item_bytes) {
     lock_init(&q->lock, LOCK_QUEUE);
     condition_init(&q->not_full);
     condition_init(&q->not_empty);
+    condition_init(&q->closing);
     *out = q;
     return OK;
 }
@@ -43,6 +44,7 @@ void queue_free(struct queue **q) {
     ASSERT((*q)->closed || (*q)->items_count == 0);
     condition_done(&(*q)->not_full);
     condition_done(&(*q)->not_empty);
+    condition_done(&(*q)->closing);
     lock_done(&(*q)->lock);
     mem_free((*q)->items);
     mem_free_ptr(q);
@@ -103,6 +105,14 @@ enum err queue_take(struct queue *q, void *item, uint64_t wait_ns) {
     return OK;
 }
 
+bool queue_wait_closed(struct queue *q, uint64_t wait_ns) {
+    struct timespec until = clock_wait_until(wait_ns);
+    LOCK_SCOPE(&q->lock);
+    while (!q->closed && condition_wait_until(&q->closing, &q->lock, &until)) {
+    }
+    return q->closed;
+}
+
 size_t queue_length(struct queue *q) {
     lock_take(&q->lock);
     size_t count = q->items_count;
@@ -115,5 +125,6 @@ void queue_close(struct queue *q) {
     q->closed = true;
     condition_wake_all(&q->not_full);
     condition_wake_all(&q->not_empty);
+    condition_wake_all(&q->closing);
     lock_give(&q->lock);
 }

@@ -17,5 +17,7 @@ FALLIBLE queue_put(struct queue *q, const void *item,
                    uint64_t wait_ns); /* E_TIMEOUT, E_CANCELLED */
 FALLIBLE queue_take(struct queue *q, void *item,
                     uint64_t wait_ns); /* E_TIMEOUT, E_CANCELLED closed and empty */
+/* Sleeps, whatever is put in meanwhile; true: the queue was closed, which ends it. For a taker that lets work gather. */
+bool queue_wait_closed(struct queue *q, uint64_t wait_ns);
 size_t queue_length(struct queue *q);
 void queue_close(struct queue *q);

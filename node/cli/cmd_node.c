@@ -253,7 +253,9 @@ static enum err run_coordinator(struct args *args) {
     AUTO(process_done) struct process p = {0};
     /* A lease is lost by waiting. */
     static const struct link_wish wishes[] = {
-        {"control", 0}, {"feed", 0}, {"lease", UINT64_C(500000000)}};
+        {.purpose = "control"},
+        {.purpose = "feed"},
+        {.purpose = "lease", .request_wait_ns = UINT64_C(500000000)}};
     sigset_t set;
     char name[NAME_BYTES + 32], host[NAME_BYTES];
     sigemptyset(&set);
@@ -288,7 +290,7 @@ static enum err run_coordinator(struct args *args) {
     int number = 0;
     while (number <= 0 && !child_is_orphan(parent)) {
         REQUIRE(!links_lost(p.links), E_NET,
-                "the connection to %s is closed for good; the log above says why", config.server);
+                "the connection to the server is closed for good; the log above says why");
         number = sigtimedwait(&set, NULL, &(struct timespec){0, 200000000});
     }
     log_info("coordinator.ends", "signal=%d", number > 0 ? number : 0);

@@ -185,37 +185,57 @@ struct disk_key {
 };
 enum { DISK_KEYS_MAX = 4096 };
 
-static size_t disk_list(struct disk_key *out, size_t out_max, const struct keyfiles *k) {
-    size_t count = 0;
-    DIR *dir = opendir(k->dir);
-    for (struct dirent *e; dir && count < out_max && (e = readdir(dir)) != NULL;) {
-        struct sha256 digest;
-        struct stat st, lock;
-        bool native;
-        if (is_digest_name(&digest, &native, e->d_name) &&
+static void end_dir(DIR **dir) {
+    if (*dir) {
+        closedir(*dir);
+    }
+}
+
+/* The next key of the folder (NULL: it cannot be read); false: that was all. */
+static bool disk_next(struct disk_key *out, DIR *dir) {
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        struct stat st;
+        if (is_digest_name(&out->digest, &out->native, e->d_name) &&
             fstatat(dirfd(dir), e->d_name, &st, 0) == 0) {
-            struct key_path path = path_of(k, &digest, ".lock");
-            struct timespec used = stat(path.text, &lock) == 0 ? lock.st_mtim : st.st_mtim;
-            out[count++] = (struct disk_key){digest, (uint64_t)st.st_size, used, native};
+            out->bytes = (uint64_t)st.st_size;
+            out->used = st.st_mtim;
+            return true;
         }
     }
-    if (dir) {
-        closedir(dir);
+    return false;
+}
+
+static size_t disk_list(struct disk_key *out, size_t out_max, const struct keyfiles *k) {
+    size_t count = 0;
+    AUTO(end_dir) DIR *dir = opendir(k->dir);
+    for (; count < out_max && disk_next(&out[count], dir); count++) {
+        struct stat lock;
+        struct key_path path = path_of(k, &out[count].digest, ".lock");
+        if (stat(path.text, &lock) == 0) {
+            out[count].used = lock.st_mtim;
+        }
     }
     return count;
 }
 
 size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles *k) {
     size_t count = 0;
-    DIR *dir = opendir(k->dir);
-    for (struct dirent *e; dir && count < digests_max && (e = readdir(dir)) != NULL;) {
-        bool native;
-        count += is_digest_name(&digests[count], &native, e->d_name);
-    }
-    if (dir) {
-        closedir(dir);
+    struct disk_key key;
+    AUTO(end_dir) DIR *dir = opendir(k->dir);
+    while (count < digests_max && disk_next(&key, dir)) {
+        digests[count++] = key.digest;
     }
     return count;
+}
+
+uint64_t keyfiles_bytes(struct keyfiles *k) {
+    uint64_t sum = 0;
+    struct disk_key key;
+    AUTO(end_dir) DIR *dir = opendir(k->dir);
+    while (disk_next(&key, dir)) {
+        sum += key.bytes;
+    }
+    return sum;
 }
 
 static bool used_before(const struct disk_key *a, const struct disk_key *b) {

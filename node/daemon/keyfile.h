@@ -15,7 +15,7 @@
  * refused from then on, with the point's name, instead of blaming witness or machine.
  *
  * Owner    the lane.
- * Threads  keyfiles_get one at a time, the checks one at a time; keyfiles_list any.
+ * Threads  keyfiles_get one at a time, the checks one at a time; keyfiles_list and keyfiles_bytes any.
  * Errors   E_RANGE: no such key in the fleet, with the command that registers it; E_IO, E_NET, E_TIMEOUT: could not be fetched or
  *          kept; those of key_open and key_check for a key that is not sound.
  */
@@ -53,3 +53,4 @@ FALLIBLE keyfiles_check_idle(struct key_report *report, struct keyfiles *k, stru
                              key_pace *pace, void *pace_ctx);
 /* Digests of the keys on disk, at most `digests_max`; returns how many. */
 size_t keyfiles_list(struct sha256 *digests, size_t digests_max, struct keyfiles *k);
+uint64_t keyfiles_bytes(struct keyfiles *k); /* of the keys on disk */

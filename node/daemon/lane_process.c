@@ -40,7 +40,8 @@ static void process_done(struct process *p) {
 }
 
 static enum err open_links(struct process *p, const struct lane_process_config *c) {
-    static const struct link_wish wishes[] = {{"control", 0}, {"bulk", 0}, {"telemetry", 0}};
+    static const struct link_wish wishes[] = {
+        {.purpose = "control"}, {.purpose = "bulk"}, {.purpose = "telemetry", .coalesces = true}};
     char who[ID_BYTES_MAX + 24];
     snprintf(who, sizeof who, "lane %s.%u", c->lane.node, c->lane.gpu);
     return links_open(&p->links, &c->transport, who, wishes, COUNT_OF(wishes));

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-enum { LANE_THREADS = 8, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 256 };
+enum { LANE_THREADS = 8, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 1024 };
 
 /* Where a job is computed on, watched for signs of life. */
 struct lane_seat {

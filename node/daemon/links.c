@@ -51,7 +51,7 @@ enum err links_open(struct links **out, const struct transport_options *options,
         o.name = name;
         o.open_wait_ns = CONNECT_NS;
         o.request_wait_ns = wishes[l->count].request_wait_ns;
-        o.send_asap = true;
+        o.send_asap = !wishes[l->count].coalesces;
         o.on_event = on_event;
         o.event_ctx = link;
         TRY(transport_open(&link->transport, &o));

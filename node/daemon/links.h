@@ -17,6 +17,7 @@ struct links;
 struct link_wish {
     const char *purpose;      /* "control"; lent, static */
     uint64_t request_wait_ns; /* 0: the default */
+    bool coalesces; /* what is sent may wait a millisecond for more, to go out in one write */
 };
 /* `who` stands before the purpose in the server's list of connections. Keeps trying for a minute. */
 FALLIBLE links_open(struct links **out, const struct transport_options *options, const char *who,

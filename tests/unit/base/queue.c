@@ -51,6 +51,27 @@ static void claim_closed(void) {
     CHECK_ERR(E_CANCELLED, queue_take(q, &got, UINT64_MAX));
 }
 
+static void *close_soon(void *q) {
+    clock_sleep_ns(5 * MS);
+    queue_close(q);
+    return NULL;
+}
+
+static void claim_gathers(void) {
+    AUTO(queue_free) struct queue *q = NULL;
+    pthread_t closer;
+    CHECK_OK(queue_new(&q, 2, sizeof(int)));
+    int x = 5;
+    CHECK_OK(queue_try_put(q, &x));
+    uint64_t since = clock_ns();
+    CHECK(!queue_wait_closed(q, 5 * MS));
+    CHECK(clock_ns() - since >= 5 * MS);
+    CHECK(pthread_create(&closer, NULL, close_soon, q) == 0);
+    CHECK(queue_wait_closed(q, UINT64_MAX));
+    pthread_join(closer, NULL);
+    CHECK(queue_wait_closed(q, 0));
+}
+
 static struct queue *shared;
 static atomic_int seen[PUTTERS * ITEMS_EACH];
 static atomic_int errors_count;
@@ -131,6 +152,7 @@ int main(int argc, char **argv) {
         {"items come out in the order they went in, and a full queue says so", claim_order},
         {"a wait ends with E_TIMEOUT when its time is up", claim_waits},
         {"a closed queue takes nothing more and gives what it has", claim_closed},
+        {"a taker lets work gather until it is enough or the queue is closed", claim_gathers},
         {"with many threads every item is taken exactly once", claim_threads},
         {"closing wakes who waits", claim_close_wakes},
         {"a failed allocation is E_LIMIT", claim_allocation},

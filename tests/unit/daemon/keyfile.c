@@ -289,8 +289,10 @@ static void claim_limit(void) {
     struct sha256 c = push(&s, "bn128/min", NULL);
     clock_sleep_ns(20000000); /* times of files are as coarse as the kernel's tick */
     CHECK_EQ(0, get(&s, &a)); /* b is now the one used longest ago */
-    CHECK(get(&s, &c) > 0);
+    uint64_t c_bytes = get(&s, &c);
+    CHECK(c_bytes > 0);
     CHECK_EQ(2, keyfiles_list(listed, 8, s.files));
+    CHECK_EQ(a_bytes + c_bytes, keyfiles_bytes(s.files));
     CHECK_EQ(-1, access(path_of(&s, &b), F_OK));
     CHECK_EQ(0, access(path_of(&s, &a), F_OK));
     store_close(&s);

@@ -74,6 +74,27 @@ static void claim_story(void) {
     fleet_free(&f);
 }
 
+static void claim_inline(void) {
+    struct fleet *f = fleet_new(1);
+    struct subscription *spans = listen_to(f, filter_telemetry_kind(&f->user.space, "span"));
+    fleet_prove(f, "within", MUL);
+    AUTO(message_free)
+    Bellows__V1__SpanReport *within = next(spans, &bellows__v1__span_report__descriptor);
+    prove_one(f, "object");
+    AUTO(message_free)
+    Bellows__V1__SpanReport *object = next(spans, &bellows__v1__span_report__descriptor);
+    CHECK_STR("within", within->job_id);
+    CHECK_EQ(object->wire_bytes, within->wire_bytes); /* the same frames, wherever they lie */
+    CHECK_EQ(4 * 32, within->raw_bytes);
+    CHECK_EQ(object->raw_bytes, within->raw_bytes);
+    CHECK_EQ(span_named(object, "decode")->bytes, span_named(within, "decode")->bytes);
+    for (size_t i = 0; i < within->n_spans; i++) {
+        CHECK(strcmp("fetch", within->spans[i]->step) != 0);
+    }
+    subscription_close(&spans);
+    fleet_free(&f);
+}
+
 static void claim_events(void) {
     static const char *const states[] = {"queued", "placed", "running", "done"};
     struct fleet *f = fleet_new(1);
@@ -208,6 +229,7 @@ static void claim_cut(void) {
         prove_one(f, name);
     }
     CHECK(clock_ns() - start_ns < 20 * SECOND);
+    clock_sleep_ns(SECOND / 2); /* what was said last has been tried, too */
     loopback_partition(f->lanes[0].links.telemetry, false);
     uint64_t dropped = 0;
     for (int n = 0; n < 10 && dropped < 10;
@@ -225,6 +247,7 @@ static void claim_cut(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a job's story has its steps in order, with starts, bytes and outcome", claim_story},
+        {"a body within the descriptor has the bytes of the same body as an object", claim_inline},
         {"its states are events, the running one with what the job is", claim_events},
         {"what went wrong is told with its step, and the next try is another story", claim_error},
         {"the books of a working device are its wall time in every report", claim_books},
