@@ -206,14 +206,15 @@ static void log_story(const struct lane *lane, const struct lane_job *job, struc
     enum err code = stored != OK ? stored : job->fault.code;
     log_line(verdict.alarm || stored != OK ? LOG_ERROR : LOG_INFO, "job.ended",
              "job=%s tenant=%s part=%u outcome=%s key=%.16s generation=%llu epoch=%llu attempt=%u "
-             "device=%s total_ms=%.3f body_bytes=%llu%s%s%s%s%s",
+             "device=%s total_ms=%.3f device_ms=%.3f wire_bytes=%llu body_bytes=%llu%s%s%s%s%s",
              job->name.job, job->name.tenant, job->index,
              stored != OK ? "not_stored" : outcome_name(job, verdict), digest,
              (unsigned long long)job->generation, (unsigned long long)job->epoch,
              job->report.attempt, log_quote(device, sizeof device, lane->backend->device_name),
-             (double)(clock_ns() - job->taken_ns) / 1e6, (unsigned long long)job->body_bytes, steps,
-             code != OK ? " error=" : "", code != OK ? err_name(code) : "",
-             code != OK ? " detail=" : "",
+             (double)(clock_ns() - job->taken_ns) / 1e6, (double)job->device_ns / 1e6,
+             (unsigned long long)job->job->partitions[job->index]->body->wire_bytes,
+             (unsigned long long)job->body_bytes, steps, code != OK ? " error=" : "",
+             code != OK ? err_name(code) : "", code != OK ? " detail=" : "",
              code != OK
                  ? log_quote(quoted, sizeof quoted, stored != OK ? err_detail() : job->fault.detail)
                  : "");
