@@ -204,7 +204,7 @@ static enum err ask_cancel(Bellows__V1__ControlReply **reply, struct client *c, 
     m.reason = (char *)(uintptr_t)(reason ? reason : "");
     enum err code = client_control(reply, c, &subject, &m);
     REQUIRE(code != E_NET && code != E_TIMEOUT, E_NET,
-            "no coordinator answers on %s; nothing was cancelled: %.200s", c->server,
+            "no coordinator answers on %s; nothing was cancelled: %.200s", c->server_shown,
             fault_of(code).detail);
     return code;
 }

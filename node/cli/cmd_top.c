@@ -6,6 +6,7 @@
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
 #include "node/cli/fleet_watch.h"
+#include "node/cli/top_pen.h"
 #include "node/cli/top_screen.h"
 
 #include <inttypes.h>
@@ -171,6 +172,7 @@ static void add_fleet(struct text *t, const struct watch_fleet *f) {
                   ", \"work_ns\": %" PRIu64,
                   i ? ", " : "", q->priority, q->partitions, q->oldest_ns, q->work_ns);
         add_key(t, &q->key);
+        add_string(t, "label", q->label);
         text_add(t, "}");
     }
     text_add(t, "]");
@@ -230,6 +232,13 @@ static void print_lane(const struct watch_lane *lane) {
     }
 }
 
+static void print_queue(const struct watch_queue *q) {
+    char key[13];
+    printf("%s %s %s  %u waiting  oldest %.1f s  work %.1f s\n", pen_priority_text(q->priority),
+           pen_key_text(key, &q->key), q->label, q->partitions, (double)q->oldest_ns / 1e9,
+           (double)q->work_ns / 1e9);
+}
+
 static void print_text(const struct watch *p) {
     const struct watch_fleet *f = &p->fleet;
     printf("%s%s  lanes %u of %u open  jobs %u  queued %u  placed %u  running %u  backlog %.1f s\n",
@@ -237,6 +246,9 @@ static void print_text(const struct watch *p) {
            f->jobs_open, f->queued, f->placed, f->running, (double)f->backlog_wall_ns / 1e9);
     for (size_t i = 0; i < p->lanes_count; i++) {
         print_lane(&p->lanes[i]);
+    }
+    for (size_t i = 0; i < f->queues_count; i++) {
+        print_queue(&f->queues[i]);
     }
     for (size_t i = 0; i < p->jobs_count; i++) {
         if (p->jobs[i].failed) {
@@ -284,7 +296,7 @@ static enum err run(struct args *args) {
     TRY(top_screen_open(&screen, colour, args_text(args, "filter")));
     do {
         watch_take(w, 0);
-    } while (top_screen_step(screen, watch_picture(w), c.server, STEP_MS));
+    } while (top_screen_step(screen, watch_picture(w), c.server_shown, STEP_MS));
     return OK;
 }
 

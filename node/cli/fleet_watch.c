@@ -285,6 +285,7 @@ static void on_fleet(struct watch_fleet *f, const Bellows__V1__FleetReport *m) {
                                             .oldest_ns = in->oldest_ns,
                                             .work_ns = in->work_ns};
         copy_digest(&f->queues[i].key, &in->key_digest);
+        COPY_TEXT(f->queues[i].label, in->label);
     }
     f->counters_count = copy_counters(f->counters, WATCH_COUNTERS_MAX, m->counters, m->n_counters);
 }
@@ -443,16 +444,24 @@ static enum err read_past(struct fleet_watch *w) {
     static const char *const failures[] = {"failed", "dead", "expired", "refused"};
     struct subject stream = stream_name(&w->space, "TEL"),
                    bucket = kv_bucket_name(&w->space, "lanes");
-    struct stream_info info;
-    TRY(stream_info(&info, w->transport, stream.text));
+    AUTO(message_done) struct message oldest = {0}, newest = {0};
+    bool found = false;
+    /* Reads only: a dashboard's role may not ask for the stream's state. */
+    TRY(stream_get_last(&newest, &found, w->transport, stream.text, ">"));
+    if (found) {
+        TRY(stream_get_next(&oldest, &found, w->transport, stream.text, 1, ">"));
+    }
+    if (!found) {
+        return OK;
+    }
     struct past past = {w, stream.text, 0};
-    past.minute_ago = sequence_at(w, stream.text, info.first_sequence, info.last_sequence,
-                                  clock_unix_ns() - MINUTE_NS);
+    past.minute_ago =
+        sequence_at(w, stream.text, oldest.sequence, newest.sequence, clock_unix_ns() - MINUTE_NS);
     TRY(kv_list(w->transport, bucket.text, ">", read_lane, &past));
     read_last(w, stream.text, subject_telemetry_fleet(&w->space));
     for (size_t i = 0; i < COUNT_OF(failures); i++) {
         struct subject ended = filter_events_state(&w->space, failures[i]);
-        read_some(w, stream.text, info.first_sequence, ended.text);
+        read_some(w, stream.text, oldest.sequence, ended.text);
     }
     struct subject spans = filter_telemetry_kind(&w->space, "span");
     read_some(w, stream.text, past.minute_ago, spans.text);

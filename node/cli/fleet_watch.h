@@ -93,6 +93,7 @@ struct watch_job {
 };
 
 struct watch_queue {
+    char label[WATCH_TEXT_BYTES];
     uint32_t priority, partitions;
     struct sha256 key;
     uint64_t oldest_ns, work_ns;

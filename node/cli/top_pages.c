@@ -134,6 +134,99 @@ void top_draw_device(struct top_pen *pen, const struct watch_lane *lane) {
     }
 }
 
+/* --- One queue --- */
+
+static const struct watch_queue *find_queue(const struct watch_fleet *fleet, uint32_t priority,
+                                            const struct sha256 *key) {
+    for (size_t i = 0; i < fleet->queues_count; i++) {
+        const struct watch_queue *q = &fleet->queues[i];
+        if (q->priority == priority && !memcmp(&q->key, key, sizeof *key)) {
+            return q;
+        }
+    }
+    return NULL;
+}
+
+static void draw_lanes_with(struct top_pen *pen, const struct watch *picture,
+                            const struct sha256 *key) {
+    char prove[16], name[WATCH_ID_BYTES + 16];
+    int first = pen->line;
+    for (size_t i = 0; i < picture->lanes_count; i++) {
+        const struct watch_lane *lane = &picture->lanes[i];
+        for (size_t k = 0; k < lane->keys_count; k++) {
+            if (!memcmp(&lane->keys[k], key, sizeof *key)) {
+                snprintf(name, sizeof name, "%s.%u", lane->node, lane->gpu);
+                pen_put(pen, 1, PLAIN, "%-18.18s %-9s key %-8s %s a proof", name,
+                        top_lane_state(pen, lane), lane->key_loaded[k] ? "loaded" : "on disk",
+                        lane->key_prove_ns[k] ? pen_span_text(prove, lane->key_prove_ns[k]) : "?");
+                pen->line++;
+            }
+        }
+    }
+    if (pen->line == first) {
+        pen_put(pen, 1, DIM, "none yet: it is fetched with the first job");
+        pen->line++;
+    }
+}
+
+static void draw_hands_of(struct top_pen *pen, const struct watch *picture, uint32_t priority,
+                          const struct sha256 *key) {
+    for (size_t i = 0; i < picture->lanes_count; i++) {
+        const struct watch_lane *lane = &picture->lanes[i];
+        for (size_t k = 0; k < lane->hand_count && !top_lane_is_silent(pen, lane); k++) {
+            const struct watch_hand *h = &lane->hand[k];
+            if (h->priority == priority && !memcmp(&h->key, key, sizeof *key)) {
+                top_draw_hand(pen, lane, h);
+                pen->line++;
+            }
+        }
+    }
+}
+
+static void draw_waiting_of(struct top_pen *pen, const struct watch *picture, uint32_t priority,
+                            const struct sha256 *key) {
+    char age[16];
+    for (size_t i = 0; i < picture->jobs_count; i++) {
+        const struct watch_job *job = &picture->jobs[i];
+        if (job->has_key && job->priority == priority && !memcmp(&job->key, key, sizeof *key) &&
+            !strcmp(job->state, "queued")) {
+            uint64_t ms = pen->now_ms > job->last_ms ? pen->now_ms - job->last_ms : 0;
+            pen_put(pen, 1, PLAIN, "%-22.22s %-9.9s for %-7s %s", job->job, job->tenant,
+                    pen_span_text(age, ms * 1000000), job->label);
+            pen->line++;
+        }
+    }
+}
+
+void top_draw_queue(struct top_pen *pen, const struct watch *picture, uint32_t priority,
+                    const struct sha256 *key) {
+    const struct watch_queue *q = find_queue(&picture->fleet, priority, key);
+    char text[13], oldest[16], work[16];
+    pen_put(pen, 0, TITLE, "%s priority, key %s", pen_priority_text(priority),
+            pen_key_text(text, key));
+    pen_put(pen, 40, PLAIN, "%s", q ? q->label : "");
+    pen->line++;
+    if (q) {
+        pen_put(pen, 1, PLAIN, "%u partitions wait, the oldest for %s; they take %s of one device",
+                q->partitions, pen_span_text(oldest, q->oldest_ns),
+                q->work_ns ? pen_span_text(work, q->work_ns) : "an unknown time");
+    } else {
+        pen_put(pen, 1, PLAIN, "nothing waits any more");
+    }
+    pen->line += 2;
+    pen_put(pen, 1, TITLE, "devices that have the key");
+    pen->line++;
+    draw_lanes_with(pen, picture, key);
+    pen->line++;
+    pen_put(pen, 1, TITLE, "in hand");
+    pen->line++;
+    draw_hands_of(pen, picture, priority, key);
+    pen->line++;
+    pen_put(pen, 1, TITLE, "waiting, of the jobs heard of since top began");
+    pen->line++;
+    draw_waiting_of(pen, picture, priority, key);
+}
+
 /* --- One job --- */
 
 static void draw_steps(struct top_pen *pen, const struct watch_job *job) {
@@ -225,7 +318,7 @@ void top_draw_job(struct top_pen *pen, const struct watch *picture, const char *
 
 void top_draw_help(struct top_pen *pen) {
     static const char *const lines[] = {
-        "Tab       next section        Enter  look into the selected device or job",
+        "Tab       next section        Enter  look into the selected device, queue, job",
         "up, down  select              Esc    back",
         "s         sort the section    /      show only what contains a text",
         "q         leave               ?      this page",

@@ -79,6 +79,11 @@ const char *pen_bytes_text(char out[16], uint64_t bytes) {
     return out;
 }
 
+const char *pen_priority_text(uint32_t priority) {
+    static const char *const words[] = {"urgent", "high", "normal", "low"};
+    return priority < COUNT_OF(words) ? words[priority] : "?";
+}
+
 const char *pen_key_text(char out[13], const struct sha256 *key) {
     hex_encode(out, key->b, 6);
     return out;

@@ -21,4 +21,5 @@ enum colour pen_letter_colour(char letter);
 
 const char *pen_span_text(char out[16], uint64_t ns); /* "1.5 ms", "4.2 s", "3 min", "5 h", "2 d" */
 const char *pen_bytes_text(char out[16], uint64_t bytes);         /* "1.5 GiB" */
+const char *pen_priority_text(uint32_t priority);                 /* "urgent" */
 const char *pen_key_text(char out[13], const struct sha256 *key); /* the first twelve digits */

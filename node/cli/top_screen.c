@@ -18,7 +18,7 @@
 #include "node/cli/top_pages.h"
 
 enum section { LANES, QUEUES, RUNNING, FAILURES, SECTIONS_COUNT };
-enum page { PAGE_FLEET, PAGE_DEVICE, PAGE_JOB, PAGE_HELP };
+enum page { PAGE_FLEET, PAGE_DEVICE, PAGE_QUEUE, PAGE_JOB, PAGE_HELP };
 enum { ROWS_MAX = 1024, WIDTH_LEAST = 40, HEIGHT_LEAST = 10, SORTS_COUNT = 3, NAME_BYTES = 160 };
 static const uint64_t SILENT_MS = 8000;
 
@@ -45,7 +45,8 @@ struct top_screen {
     char selected_name[SECTIONS_COUNT][NAME_BYTES];
     char filter[48];
     char node[WATCH_ID_BYTES], tenant[WATCH_ID_BYTES], job[WATCH_ID_BYTES]; /* of the page */
-    uint32_t gpu;
+    uint32_t gpu, priority;
+    struct sha256 key; /* of a queue's page, as priority */
     struct rows rows[SECTIONS_COUNT];
     const struct watch *picture; /* lent, while drawing */
     SCREEN *terminal;            /* owned */
@@ -238,11 +239,11 @@ static void draw_lane(struct top_screen *s, const struct watch_lane *lane) {
 }
 
 static void draw_queue(struct top_screen *s, const struct watch_queue *q) {
-    static const char *const words[] = {"urgent", "high", "normal", "low"};
     char key[13], oldest[16], work[16];
-    pen_put(&s->pen, 1, PLAIN, "%-8s %-14s %9u waiting  oldest %-8s work %s",
-            q->priority < COUNT_OF(words) ? words[q->priority] : "?", pen_key_text(key, &q->key),
-            q->partitions, pen_span_text(oldest, q->oldest_ns), pen_span_text(work, q->work_ns));
+    pen_put(&s->pen, 1, PLAIN, "%-8s %-13s %7u waiting  oldest %-8s work %-8s %s",
+            pen_priority_text(q->priority), pen_key_text(key, &q->key), q->partitions,
+            pen_span_text(oldest, q->oldest_ns), q->work_ns ? pen_span_text(work, q->work_ns) : "?",
+            q->label);
 }
 
 static void draw_failure(struct top_screen *s, const struct watch_job *job) {
@@ -343,7 +344,11 @@ static void look_into(struct top_screen *s) {
         snprintf(s->node, sizeof s->node, "%s", row->lane->node);
         s->gpu = row->lane->gpu;
         s->page = PAGE_DEVICE;
-    } else if (s->focus == RUNNING || s->focus == FAILURES) {
+    } else if (s->focus == QUEUES) {
+        s->priority = row->queue->priority;
+        s->key = row->queue->key;
+        s->page = PAGE_QUEUE;
+    } else {
         snprintf(s->job, sizeof s->job, "%s", row->hand ? row->hand->job : row->job->job);
         snprintf(s->tenant, sizeof s->tenant, "%s",
                  row->hand ? row->hand->tenant : row->job->tenant);
@@ -488,6 +493,9 @@ static void draw(struct top_screen *s, const char *server) {
         break;
     case PAGE_DEVICE:
         draw_page_device(s);
+        break;
+    case PAGE_QUEUE:
+        top_draw_queue(&s->pen, s->picture, s->priority, &s->key);
         break;
     case PAGE_JOB:
         top_draw_job(&s->pen, s->picture, s->tenant, s->job);

@@ -1,6 +1,6 @@
 /* The screen of `bellows top`: one picture of the fleet, drawn with ncurses, and the keys that move about in it.
  *
- * Pages: the fleet, one device, one job, the help. The bars' letters say the cause even where there is no colour. Works from 40×10
+ * Pages: the fleet, one device, one queue, one job, the help. The bars' letters say the cause even where there is no colour. Works from 40×10
  * upwards; resizing redraws.
  *
  * Owner    the command.

@@ -28,8 +28,8 @@ static enum err check_fleet(const struct client *c) {
     snprintf(name, sizeof name, "KV_%s", bucket.text);
     enum err code = stream_info(&info, c->transport, name);
     REQUIRE(code != E_NET, E_NET,
-            "no fleet lives on %s yet (prefix %s): start `bellows coordinator` there", c->server,
-            c->space.prefix);
+            "no fleet lives on %s yet (prefix %s): start `bellows coordinator` there",
+            c->server_shown, c->space.prefix);
     return code;
 }
 
@@ -44,7 +44,8 @@ enum err client_connect(struct client *out, const struct client_options *options
         snprintf(c.tenant, sizeof c.tenant, "%s", options->tenant);
     }
     snprintf(c.server, sizeof c.server, "%s", way->url);
-    c.has_role = way->creds_file || way->tls.cert_file;
+    transport_url_shown(c.server_shown, sizeof c.server_shown, way->url);
+    c.has_role = way->creds_file || way->tls.cert_file || way->user || strchr(way->url, '@');
     TRY(subject_space_init(&c.space, options->prefix));
     enum err code = transport_open(&c.transport, way);
     if (code != OK) {

@@ -15,6 +15,7 @@ struct client {
     struct subject_space space;
     char tenant[ID_BYTES_MAX + 1]; /* "": all */
     char server[512];
+    char server_shown[256]; /* without what proves who we are */
     bool
         has_role; /* comes as somebody whom the server knows, and so may do only what that role may */
 };

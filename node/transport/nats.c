@@ -31,6 +31,7 @@ enum {
     IO_BUFFER_BYTES = 128 * 1024,
     QUIET_WAIT_MS = 2000,
     SERVERS_MAX = 16,
+    URL_SHOWN_BYTES = 256,
     LOGIN_TRIES = 3
 };
 
@@ -168,9 +169,11 @@ static bool is_loopback(const char *url) {
 
 static FALLIBLE check_plaintext(const char *url, const struct transport_options *in) {
     bool tls = in->tls.ca_file || strncmp(url, "tls://", 6) == 0;
+    char shown[URL_SHOWN_BYTES];
+    transport_url_shown(shown, sizeof shown, url);
     REQUIRE(tls || in->plaintext || is_loopback(url), E_USAGE,
             "%.200s is another machine: give tls_ca, tls_cert and tls_key, or say plaintext = yes",
-            url);
+            shown);
     return OK;
 }
 
@@ -206,7 +209,9 @@ static FALLIBLE set_servers(natsOptions *o, const char *url, const struct transp
     }
     REQUIRE(count > 0, E_USAGE, "server URL is empty");
     natsStatus s = natsOptions_SetServers(o, servers, count);
-    REQUIRE(s == NATS_OK, E_USAGE, "server URL \"%.200s\": %s", url, natsStatus_GetText(s));
+    char shown[URL_SHOWN_BYTES];
+    transport_url_shown(shown, sizeof shown, url);
+    REQUIRE(s == NATS_OK, E_USAGE, "server URL \"%.200s\": %s", shown, natsStatus_GetText(s));
     return OK;
 }
 
@@ -270,7 +275,8 @@ static FALLIBLE set_options(struct nats_transport *t, const struct transport_opt
 /* --- Open and close --- */
 
 static FALLIBLE connect_until(struct nats_transport *t, const struct transport_options *in) {
-    const char *url = in->url ? in->url : NATS_DEFAULT_URL;
+    char url[URL_SHOWN_BYTES];
+    transport_url_shown(url, sizeof url, in->url ? in->url : NATS_DEFAULT_URL);
     uint64_t deadline = clock_ns() + in->open_wait_ns;
     for (unsigned logins = 1;;) {
         natsStatus s = natsConnection_Connect(&t->nc, t->options);

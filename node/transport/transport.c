@@ -5,6 +5,7 @@
 #include "proto/subjects.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char nuid_digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -37,6 +38,28 @@ FALLIBLE check_name(const char *name, const char *what) {
     REQUIRE(!name[len] && len < 200, E_FORMAT,
             "%s \"%.60s\" has a space, dot, wildcard or slash, or is too long", what, name);
     return OK;
+}
+
+void transport_url_shown(char *out, size_t out_bytes, const char *url) {
+    size_t at = 0;
+    ASSERT(out_bytes > 0);
+    while (*url && at + 1 < out_bytes) {
+        size_t len = strcspn(url, ",");
+        const char *scheme = memmem(url, len, "://", 3), *end = url + len;
+        const char *login = scheme ? scheme + 3 : url,
+                   *host = memrchr(login, '@', (size_t)(end - login));
+        const char *colon = host ? memchr(login, ':', (size_t)(host - login)) : NULL;
+        if (host) { /* a user's name stays, what proves it does not */
+            const char *secret = colon ? colon + 1 : login;
+            at += (size_t)snprintf(out + at, out_bytes - at, "%.*s***%.*s", (int)(secret - url),
+                                   url, (int)(end - host), host);
+        } else {
+            at += (size_t)snprintf(out + at, out_bytes - at, "%.*s", (int)len, url);
+        }
+        at += at + 1 < out_bytes && *end ? (size_t)snprintf(out + at, out_bytes - at, ",") : 0;
+        url = *end ? end + 1 : end;
+    }
+    out[at < out_bytes ? at : out_bytes - 1] = 0;
 }
 
 void transport_close(struct transport **t) {

@@ -37,8 +37,9 @@ enum transport_event {
     TRANSPORT_REFUSED        /* permission violation: a configuration error */
 };
 struct transport_options {
-    const char *url;          /* "nats://127.0.0.1:4222", several separated by commas; NULL: that */
-    const char *name;         /* of the connection, for the server's monitoring */
+    const char *url;  /* "nats://127.0.0.1:4222", "nats://user:password@host", several separated by
+                        commas; NULL: the first of these */
+    const char *name; /* of the connection, for the server's monitoring */
     const char *inbox_prefix; /* NULL: "_INBOX." and the client certificate's name, else "_INBOX" */
     const char *user, *password, *token; /* NULL: none */
     const char *creds_file;
@@ -53,6 +54,9 @@ struct transport_options {
 };
 FALLIBLE transport_open(struct transport **out, const struct transport_options *options);
 void transport_close(struct transport **t);
+
+/* The URLs as they may be shown: without passwords and tokens. */
+void transport_url_shown(char *out, size_t out_bytes, const char *url);
 
 struct transport_health {
     bool connected;

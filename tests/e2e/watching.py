@@ -26,9 +26,10 @@ JOBS = 6
 class Fleet:
     """One `bellows dev`, with everything of it in one folder."""
 
-    def __init__(self, bellows, vectors, folder):
+    def __init__(self, bellows, vectors, folder, **more):
+        os.makedirs(folder, exist_ok=True)
         self.bellows, self.vectors, self.dir = bellows, vectors, folder
-        self.env = dict(os.environ, XDG_RUNTIME_DIR=folder, TMPDIR=folder, BELLOWS_SLOW_DECODE=f"{SLOW_NS}ns")
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=folder, TMPDIR=folder, **more)
         self.log = open(f"{folder}/dev.log", "w")
         self.process = subprocess.Popen([bellows, "dev", "--dir", f"{folder}/fleet"], env=self.env, stdout=self.log, stderr=self.log)
         until(lambda: "Ctrl-C" in read(f"{folder}/dev.log"), "the fleet is ready", 60)
@@ -242,6 +243,59 @@ def claim_pages(fleet):
     assert values[("bellows_coordinator_jobs_total", 'decision="taken_in"')] == JOBS + 1, values
 
 
+def log_line(text):
+    """(event, {name: value}) of one line of logfmt."""
+    event, rest = text.split(" ", 1)
+    found = re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)', rest)
+    return event, {name: value.strip('"') for name, value in found}
+
+
+def check_story(line, job, outcome):
+    """What the line at a partition's end tells: who, what became of it, where, how long each step took, what it moved."""
+    assert line["job"] == job and line["outcome"] == outcome and line["tenant"] == "default" and line["node"] == "dev", line
+    assert str(line["device"]).startswith("cpu: ") and int(line["wire_bytes"]) > 0, line
+    steps = ("record", "memory", "decode", "queue", "witness", "evaluate", "quotient", "msm_a", "msm_b1", "msm_b2", "msm_l", "msm_h", "assemble", "verify")
+    took = [float(line[f"{step}_ms"]) for step in steps]
+    assert 0 < sum(took) and 0 < float(line["device_ms"]) < float(line["total_ms"]), line
+    assert int(line["decode_bytes"]) > 0, line
+
+
+def claim_log(fleet):
+    lines = [line for who in ("node", "coordinator") for line in read(f"{fleet.dir}/fleet/{who}.log").splitlines() if "slow0" in line]
+    assert lines and all(" job=slow0 " in line for line in lines), lines  # one search finds all of it
+    told = [log_line(line) for line in lines]
+    ends = [fields for event, fields in told if event == "job.ended"]
+    assert len(ends) == 1 and "job.queued" in [event for event, _ in told], told
+    check_story(ends[0], "slow0", "done")
+    assert float(ends[0]["decode_ms"]) >= SLOW_NS / 1e6, ends
+
+
+def claim_telling_is_cheap(fleet):
+    """Lanes of tiny proofs have most to tell for what they compute. And JSON instead of logfmt, as this fleet is asked to write."""
+    quick = Fleet(fleet.bellows, fleet.vectors, f"{fleet.dir}/quick", BELLOWS_LOG_FORMAT="json")
+    try:
+        key, witness = (f"{fleet.vectors}/bn128/mul-contrib/{name}" for name in ("circuit.zkey", "witness.wtns"))
+
+        def prove(job):
+            quick.run("submit", key, *[witness] * 64, "--job", job, "--allow-insecure-keys", "--wait", "--out", quick.dir)
+            time.sleep(1.3)
+            lanes = quick.top()["lanes"]
+            return {name: sum(lane["counters"][name] for lane in lanes) for name in lanes[0]["counters"]}
+
+        before, after = prove("first"), None
+        for i in range(4):
+            after = prove(f"many{i}")
+        spent = {name: after[name] - before[name] for name in after}
+        assert spent["jobs_done"] == 4 * 64 and after["telemetry_dropped"] == 0, after
+        assert 0 < spent["telemetry_cpu_ns"] < 0.01 * spent["cpu_ns"], spent
+        lines = [json.loads(line) for line in read(f"{quick.dir}/fleet/node.log").splitlines() if line.startswith("{")]
+        ends = [line for line in lines if line.get("event") == "job.ended" and line["job"] == "first"]
+        assert sorted(int(line["part"]) for line in ends) == list(range(64)), ends[:2]
+        check_story(ends[0], "first", "done")
+    finally:
+        quick.close()
+
+
 def claim_promtool(fleet):
     if not shutil.which("promtool"):
         return "promtool is not installed"
@@ -326,9 +380,18 @@ def claim_screens(fleet):
             assert re.search(text, screen, re.MULTILINE), f"{text}\n{screen}"
         bar = re.search(r"dev\.0 +ready +\S+ +\[([^\]]*)\]", screen).group(1)
         assert "d" in bar and "." in bar, screen  # a minute with slow decodes in it
-        fleet.run("submit", f"{fleet.vectors}/bn128/chain200/circuit.zkey", *[f"{fleet.vectors}/bn128/chain200/witness.wtns"] * 8, "--job", "many",
-                  "--allow-insecure-keys")
+        fleet.run("submit", f"{fleet.vectors}/bn128/chain200/circuit.zkey", *[f"{fleet.vectors}/bn128/chain200/witness.wtns"] * 30, "--job", "many",
+                  "--label", "nightly", "--allow-insecure-keys")
         t.shows(r"^ many +default +dev\.\d +\w+")
+        screen = t.shows(r"^ normal +[0-9a-f]{12} +\d+ waiting .*nightly")
+        assert [queue["label"] for queue in fleet.top()["queues"]] == ["nightly"], fleet.top()["queues"]
+        t.press("Tab", "Enter")
+        screen = t.shows(r"^normal priority, key [0-9a-f]{12} +nightly")
+        check_width(screen, 80)
+        assert re.search(r"^ \d+ partitions wait, the oldest for ", screen, re.MULTILINE), screen
+        assert re.search(r"^ dev\.0 +ready +key loaded +\S+ ms a proof", screen, re.MULTILINE) and re.search(r"^ many +default +dev\.\d", screen, re.MULTILINE), screen
+        t.press("Escape", "BTab")
+        t.shows(r"^>DEVICES 2")
         t.press("Down", "Enter")
         screen = t.shows(r"^ wait\.decode")
         assert re.search(r"^dev\.1", screen) and "jobs_done" in screen and "process" in screen, screen
@@ -383,10 +446,12 @@ CLAIMS = [
     ("bellows top says so too, and its accounts are the wall time", claim_slow_decode_in_top),
     ("so do the metrics", claim_slow_decode_in_metrics),
     ("counters do not fall, histograms add up, telling costs less than a hundredth", claim_pages),
+    ("a job's log line tells its story, and job= finds all about it", claim_log),
     ("promtool has nothing to say", claim_promtool),
     ("a failure is seen by who comes after it", claim_late_failure),
     ("bench feed prints the ledger of the time it took", claim_feed),
     ("top shows devices, jobs and failures, obeys its keys and follows the terminal's size", claim_screens),
+    ("lanes of tiny proofs spend less than a hundredth of their processor time on telling; their log is JSON", claim_telling_is_cheap),
     ("top draws without colours when asked, and not at all where it cannot", claim_plain),
 ]
 
@@ -397,7 +462,7 @@ def main():
         print(f"0 passed, 0 failed, {len(CLAIMS)} skipped")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="bellows-watching") as folder:
-        fleet = Fleet(sys.argv[1], sys.argv[2], folder)
+        fleet = Fleet(sys.argv[1], sys.argv[2], folder, BELLOWS_SLOW_DECODE=f"{SLOW_NS}ns")
         try:
             for name, claim in CLAIMS:
                 try:
