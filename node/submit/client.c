@@ -21,7 +21,12 @@ static enum err check_fleet(const struct client *c) {
         AUTO(kv_entry_done) struct kv_entry lease = {0};
         struct subject lead = kv_bucket_name(&c->space, "lead");
         bool found = false;
-        return kv_get(&lease, &found, c->transport, lead.text, "leader");
+        enum err code = kv_get(&lease, &found, c->transport, lead.text, "leader");
+        struct fault fault = fault_of(code);
+        REQUIRE(code == OK, code,
+                "no fleet lives on %.100s yet (prefix %s), or it is not shown to us: %.200s",
+                c->server_shown, c->space.prefix, fault.detail);
+        return OK;
     }
     struct subject bucket = kv_bucket_name(&c->space, "jobs");
     char name[SUBJECT_BYTES_MAX + 4];

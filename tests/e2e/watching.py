@@ -80,6 +80,10 @@ def until(holds, what, seconds=30):
         time.sleep(0.1)
 
 
+def nats_server():
+    return shutil.which("nats-server", path="/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin")
+
+
 # --- Messages, read without any library of ours ---
 
 
@@ -296,6 +300,64 @@ def claim_telling_is_cheap(fleet):
         quick.close()
 
 
+# What the role of a dashboard may do (`bellows certs accounts`), for a server that knows users by password.
+LOGINS = """
+authorization { users: [
+  { user: fleet, password: "of-all" }
+  { user: wall, password: "only-looks", permissions: {
+      publish: ["$JS.API.DIRECT.GET.BELLOWS_TEL", "$JS.API.DIRECT.GET.BELLOWS_TEL.>", "$JS.API.DIRECT.GET.KV_bellows_lanes",
+                "$JS.API.DIRECT.GET.KV_bellows_lanes.>", "$JS.API.DIRECT.GET.KV_bellows_lead.$KV.bellows_lead.leader"],
+      subscribe: ["bellows.tel.>", "bellows.evt.>", "bellows.hb.>", "_INBOX.>"] } }
+] }
+"""
+
+
+def claim_login(fleet):
+    """Users with passwords, in the server's URL; top as one who may only look sees a failure of before it came."""
+    folder = f"{fleet.dir}/login"
+    os.mkdir(folder)
+    with open(f"{folder}/nats.conf", "w") as f:
+        f.write(f'listen: "127.0.0.1:-1"\nports_file_dir: "{folder}"\njetstream {{ store_dir: "{folder}/store" }}\nmax_payload: 8MB\n{LOGINS}')
+    env = dict(os.environ, XDG_RUNTIME_DIR=folder, TMPDIR=folder)
+    children = []
+
+    def start(*words):
+        children.append(subprocess.Popen(words, env=env, stdout=open(f"{folder}/log", "a"), stderr=subprocess.STDOUT))
+        return children[-1]
+
+    def run(login, *words):
+        server = f"nats://{login}@{address}"
+        return subprocess.run([fleet.bellows, *words], env=dict(env, BELLOWS_SERVER=server), capture_output=True, text=True, timeout=60)
+
+    def picture():
+        done = run("wall:only-looks", "top", "--once", "--json")
+        assert done.returncode == 0 or "no fleet lives on" in done.stderr, done.stderr
+        return json.loads(done.stdout) if done.returncode == 0 else {"lanes": []}
+
+    try:
+        nats = start(nats_server(), "-c", f"{folder}/nats.conf")
+        ports = f"{folder}/{os.path.basename(nats_server())}_{nats.pid}.ports"
+        until(lambda: "nats://" in read(ports), "the server is up")
+        address = re.search(r"nats://([\d.:]+)", read(ports)).group(1)
+        start(fleet.bellows, "coordinator", f"--server=nats://fleet:of-all@{address}", "--metrics=off")
+        start(fleet.bellows, "node", f"--server=nats://fleet:of-all@{address}", "--name=w", "--backend=cpu", "--threads=1", f"--cache={folder}/cache",
+              "--metrics=off", "--allow-insecure-keys")
+        until(lambda: [lane["state"] for lane in picture()["lanes"]] == ["ready"], "top sees the lane")
+        done = run("fleet:of-all", "submit", f"{fleet.vectors}/bn128/mul/circuit.zkey", f"{fleet.vectors}/bn128/bad/unsatisfied.wtns", "--job", "bad",
+                   "--allow-insecure-keys", "--wait", "--out", folder)
+        assert done.returncode == 1, done
+        time.sleep(1)
+        assert [f["job"] for f in picture()["failures"]] == ["bad"], picture()
+        assert run("wall:only-looks", "list").returncode != 0
+        wrong = run("wall:guessed", "top", "--once")
+        assert wrong.returncode == 4 and "wall:***@" in wrong.stderr and "guessed" not in wrong.stderr, wrong
+        assert "of-all" not in read(f"{folder}/log"), read(f"{folder}/log")
+    finally:
+        for child in reversed(children):
+            child.terminate()
+            child.wait(timeout=60)
+
+
 def claim_promtool(fleet):
     if not shutil.which("promtool"):
         return "promtool is not installed"
@@ -452,13 +514,14 @@ CLAIMS = [
     ("bench feed prints the ledger of the time it took", claim_feed),
     ("top shows devices, jobs and failures, obeys its keys and follows the terminal's size", claim_screens),
     ("lanes of tiny proofs spend less than a hundredth of their processor time on telling; their log is JSON", claim_telling_is_cheap),
+    ("user and password in the server's address let in, and are shown nowhere", claim_login),
     ("top draws without colours when asked, and not at all where it cannot", claim_plain),
 ]
 
 
 def main():
     passed = failed = skipped = 0
-    if not any(shutil.which(p, path="/usr/local/bin:/usr/bin:/usr/local/sbin:/usr/sbin") for p in ("nats-server",)):
+    if not nats_server():
         print(f"0 passed, 0 failed, {len(CLAIMS)} skipped")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="bellows-watching") as folder:

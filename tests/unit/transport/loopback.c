@@ -187,6 +187,28 @@ static enum err day(struct transport *t) {
     return total == 7 ? OK : E_INTERNAL;
 }
 
+static void claim_shown(void) {
+    static const struct {
+        const char *url, *shown;
+    } cases[] = {
+        {"nats://127.0.0.1:4222", "nats://127.0.0.1:4222"},
+        {"nats://wall:secret@host:4222", "nats://wall:***@host:4222"},
+        {"tls://token@host", "tls://***@host"},
+        {"wall:s3:cr@t@host", "wall:***@host"},
+        {"nats://a:b@one,nats://two,tls://c:d@three:1",
+         "nats://a:***@one,nats://two,tls://c:***@three:1"},
+        {"", ""},
+    };
+    char out[64], small[16];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        transport_url_shown(out, sizeof out, cases[i].url);
+        CHECK_STR(cases[i].shown, out);
+        transport_url_shown(small, sizeof small, cases[i].url);
+        CHECK_EQ(0, strncmp(small, out, sizeof small - 1)); /* cut, never past the end */
+        CHECK(strlen(small) < sizeof small);
+    }
+}
+
 static void claim_no_memory(void) {
     enum { ALLOCATIONS = 300 }; /* more than a day takes */
     long failures = 0;
@@ -210,6 +232,7 @@ static void claim_no_memory(void) {
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"addresses are shown without what proves who one is", claim_shown},
         {"with the clock held, waits end when the test says so", claim_held_clock},
         {"a partition fails calls, loses core messages and nothing else", claim_partition},
         {"an upload does not survive a lost connection", claim_upload_over_partition},
