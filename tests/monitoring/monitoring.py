@@ -24,6 +24,10 @@ LISTS = {
     "DECISION": "METRIC_DECISIONS", "STORE": "METRIC_STORES",
 }
 EVERYWHERE = {"job", "instance"}
+# Of Grafana: what it fills in itself, and the names of its units, of its panels.
+BUILT_IN = {"__rate_interval", "__interval", "__range"}
+UNITS = {"short", "s", "percentunit", "Bps", "bytes", "joule", "watt", "celsius", None}
+PANELS = {"stat", "timeseries", "row", "table", "bargauge"}
 
 
 def read(root, path):
@@ -75,8 +79,57 @@ def tables(root):
     return Metrics(*(read(root, path) for path in (TABLE, "node/telemetry/ledger_table.h", "node/telemetry/span_table.h")))
 
 
+def targets_of(board):
+    return [target for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+def complaints_of_model(board):
+    """Where the board is not what Grafana imports: its JSON model, as far as that can be told without Grafana."""
+    found = []
+    variables = {v["name"]: v for v in board["templating"]["list"]}
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    if not 36 <= board["schemaVersion"] <= 41:
+        found.append(f"schemaVersion {board['schemaVersion']}")
+    if not re.fullmatch(r"[\w-]{1,40}", board["uid"]):
+        found.append(f"uid {board['uid']}")
+    if variables.get("datasource", {}).get("type") != "datasource" or variables["datasource"].get("query") != "prometheus":
+        found.append("no variable chooses the data source")
+    for what in [v for v in variables.values() if v["type"] == "query"] + board["annotations"]["list"] + targets_of(board):
+        if what.get("datasource") != source:
+            found.append(f"{what.get('name', what.get('expr'))} does not ask the chosen data source")
+    for panel in board["panels"]:
+        title, row = panel["title"], panel["type"] == "row"
+        unit = panel.get("fieldConfig", {}).get("defaults", {}).get("unit")
+        references = [target["refId"] for target in panel.get("targets", ())]
+        if panel["type"] not in PANELS or unit not in UNITS:
+            found.append(f"{title}: {panel['type']} in {unit}")
+        if len(references) != len(set(references)) or bool(references) == row:
+            found.append(f"{title}: queries {references}")
+        if not row and panel.get("datasource") != source:
+            found.append(f"{title} does not ask the chosen data source")
+    texts = [e for target in targets_of(board) for e in (target["expr"], target.get("legendFormat", ""))]
+    for name in set(re.findall(r"\$\{?(\w+)", " ".join(texts))) - set(variables) - BUILT_IN:
+        found.append(f"${name} is no variable")
+    return found
+
+
+def complaints_of_legends(board, metrics):
+    """Labels in a legend that what it is drawn from does not have."""
+    found = []
+    for target in targets_of(board):
+        expression = target["expr"]
+        groups = [re.split(r"\s*,\s*", words) for words in re.findall(r"\bby \(([^)]*)\)", expression)]
+        names = re.findall(r"\b(bellows_\w+)", expression)
+        labels = set(groups[0]) if groups else set(metrics.rows.get(names[0], ()))
+        wanted = set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+        found += [f"{expression}: no label {label}" for label in wanted - labels]
+    return found
+
+
 def expressions_of_board(board):
-    """Every expression of the board, also of its variables."""
+    """Every expression of the board, also of its variables and annotations."""
+    for annotation in board["annotations"]["list"]:
+        yield annotation["expr"]
     for panel in board["panels"]:
         for target in panel.get("targets", ()):
             yield target["expr"]
@@ -113,6 +166,23 @@ def claim_board(root):
     assert len(expressions) > 20
     ids = [panel["id"] for panel in board["panels"]]
     assert len(ids) == len(set(ids)), "two panels have one id"
+
+
+def claim_model(root):
+    board, metrics = json.loads(read(root, BOARD)), tables(root)
+    found = complaints_of_model(board) + complaints_of_legends(board, metrics)
+    assert not found, found
+    panel = next(p for p in board["panels"] if p["type"] == "timeseries")
+    for place, name, value in (
+        (board, "schemaVersion", 12), (board, "uid", "a b"), (board["templating"], "list", []), (panel, "datasource", "Prometheus"),
+        (panel, "type", "graph"), (panel, "targets", panel["targets"] * 2), (panel["targets"][0], "expr", "up{node=~\"$host\"}"),
+        (panel["targets"][0], "datasource", None), (panel["fieldConfig"]["defaults"], "unit", "percents"),
+    ):
+        kept, place[name] = place[name], value
+        assert complaints_of_model(board), f"{name} = {value} was not found out"
+        place[name] = kept
+    panel["targets"][0]["legendFormat"] = "{{colour}}"
+    assert complaints_of_legends(board, metrics), "a legend's label was not found out"
 
 
 def claim_layout(root):
@@ -165,6 +235,7 @@ CLAIMS = [
     ("a metric, a label or a value that does not exist is found out", claim_finds),
     ("alerts and their tests name what exists", claim_rules),
     ("the board names what exists", claim_board),
+    ("the board is a model that Grafana takes: version, data source, variables, queries, units, legends", claim_model),
     ("the board's panels lie beside each other", claim_layout),
     ("every alert has a test in which it fires", claim_alerts_are_tested),
     ("promtool accepts the rules and the sample configuration", claim_promtool),
