@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the web page: make.py ROOT OUT.
+"""Makes the web page: make.py ROOT OUT, or make.py --packages ROOT OUT.
 
 Installs the locked npm packages into OUT/npm (once per lock file), packs proto/*.proto into one descriptor set, and bundles the page into
-OUT. This is the only step of a build that downloads something, and it runs only where it is asked for. Exit status 77: the packages cannot
-be had here.
+OUT. This is the only step of a build that downloads something, and it runs only where it is asked for. With --packages it ends after the
+packages, to find out whether they can be had. Exit status 77: they cannot be had here.
 """
 
 import os
@@ -51,7 +51,15 @@ def make(root, out):
     return True
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 3:
+def main():
+    words = sys.argv[1:]
+    only_packages = words[:1] == ["--packages"]
+    if len(words) - only_packages != 2:
         sys.exit(__doc__)
-    sys.exit(0 if make(*(os.path.abspath(word) for word in sys.argv[1:])) else 77)
+    root, out = map(os.path.abspath, words[only_packages:])
+    done = install(f"{root}/deploy/dashboard", f"{out}/npm") if only_packages else make(root, out)
+    sys.exit(0 if done else 77)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the dashboard's tests: run.py WHAT ROOT BUILD, where WHAT is `modules` or `page`.
+"""Runs the dashboard's tests: run.py WHAT ROOT BUILD PAGE, where WHAT is `modules` or `page` and PAGE is `built` or `unbuilt`.
 
-`modules` needs Node only. `page` drives the real page in Chromium against a real nats-server and a real fleet; it makes the page first, in the
-folder of BUILD where the build would make it. What a machine lacks is said, and the test is skipped (exit status 77).
+`modules` needs Node only. `page` drives the real page in Chromium against a real nats-server and a real fleet: the page of the build, or where
+that has none (-Ddashboard) one made here, in the same folder. What a machine lacks is said, and the test is skipped (exit status 77).
 """
 
 import glob
@@ -30,8 +30,8 @@ def require_node():
         skip(f"Node {version.strip()} is older than {NODE_LEAST}")
 
 
-def prepare_page(root, build):
-    """Makes the page, and one folder of the build with the tests' scripts and packages; that folder."""
+def prepare_page(root, build, built):
+    """The page, and one folder of the build with the tests' scripts and packages; that folder."""
     sys.path.insert(0, f"{root}/deploy/dashboard")
     from make import install, make
 
@@ -40,17 +40,21 @@ def prepare_page(root, build):
     if not any(map(os.path.exists, CHROMIUM)):
         skip("Chromium is not installed: apt-get install chromium")
     page, folder = f"{build}/deploy/dashboard", f"{build}/tests/dashboard/npm"
-    if not make(root, page) or not install(f"{root}/tests/dashboard", folder):
-        skip("npm cannot install the packages here")
+    if built:
+        assert os.path.exists(f"{page}/app.js"), f"the build has made no page in {page}"
+    elif not make(root, page):
+        skip("npm cannot install the page's packages here")
+    if not install(f"{root}/tests/dashboard", folder):
+        skip("npm cannot install the tests' packages here")
     for script in glob.glob(f"{root}/tests/dashboard/*.js"):
         shutil.copy(script, folder)
     return folder
 
 
 def main():
-    what, root, build = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
+    what, root, build, built = sys.argv[1], *map(os.path.abspath, sys.argv[2:4]), sys.argv[4] == "built"
     require_node()
-    folder = prepare_page(root, build) if what == "page" else f"{root}/tests/dashboard"
+    folder = prepare_page(root, build, built) if what == "page" else f"{root}/tests/dashboard"
     names = ["page.test.js", "fleet.test.js", "site.test.js"] if what == "page" else \
         sorted(set(map(os.path.basename, glob.glob(f"{folder}/*.test.js"))) - {"page.test.js", "fleet.test.js", "site.test.js"})
     done = subprocess.run(
@@ -59,6 +63,6 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
     main()
