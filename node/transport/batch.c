@@ -95,6 +95,12 @@ FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, st
     return batch_publish(b, subject.text, value, &options);
 }
 
+FALLIBLE batch_kv_put(struct batch *b, const char *bucket, const char *key, struct bytes value) {
+    struct subject subject;
+    TRY(kv_subject(&subject, bucket, key, false));
+    return batch_publish(b, subject.text, value, NULL);
+}
+
 static void take_answer(struct batch *b, struct pipe_answer *a) {
     uint64_t idx = a->token - b->first_token;
     if (a->token < b->first_token || idx >= b->count || b->answered[idx]) {

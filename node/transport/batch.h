@@ -37,6 +37,8 @@ FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key);
 /* As kv_update; last 0: as kv_create on a key that never was. */
 FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, struct bytes value,
                         uint64_t last);
+/* As kv_put. */
+FALLIBLE batch_kv_put(struct batch *b, const char *bucket, const char *key, struct bytes value);
 /* Until all are answered, at most wait_ns (0: 5 s) without any answer; those that are not then say E_TIMEOUT. */
 void batch_wait(struct batch *b, uint64_t wait_ns);
 const struct batch_answer *batch_answer(const struct batch *b, size_t idx);

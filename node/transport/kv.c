@@ -241,6 +241,10 @@ FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *b
     return OK;
 }
 
+void kv_watch_from(struct kv_watch *w, uint64_t revision) {
+    w->next = revision;
+}
+
 void kv_watch_close(struct kv_watch **watch) {
     struct kv_watch *w = *watch;
     if (w) {

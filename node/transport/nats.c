@@ -614,6 +614,7 @@ const struct transport_ops nats_ops = {
     .puller_open = js_puller_open,
     .puller_next = js_puller_next,
     .puller_wake = js_puller_wake,
+    .puller_ahead = js_puller_ahead,
     .puller_close = js_puller_close,
     .ack = js_ack,
     .ack_sync = js_ack_sync,

@@ -9,6 +9,9 @@
  * Two missed heartbeats mean that the server has lost the request (it was killed), or that the consumer does not exist, which
  * the server answers with silence: then it is asked for, and the pull sent again. A message for an older request of ours is
  * taken like any other, so nothing delivered is ever dropped.
+ *
+ * A puller that asks ahead has one request for many standing, over as many calls as it lasts; it is renewed when all of it has come, when
+ * it has expired, and when the connection was lost.
  */
 #include "node/transport/nats.h"
 
@@ -25,7 +28,7 @@
 #define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
 #define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
 #define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
-#define PULL_SLICE_NS     (SECOND_NS / 4)     /* how often a lost connection is looked for */
+#define PULL_SLICE_NS     (SECOND_NS / 2)     /* how often a lost connection is looked for */
 
 struct nats_puller {
     struct puller base;
@@ -33,6 +36,9 @@ struct nats_puller {
     natsSubscription *sub;    /* owned */
     char stream[256], consumer[256], inbox[TRANSPORT_INBOX_BYTES];
     uint64_t request; /* number of the latest request: last token of its inbox */
+    uint32_t ahead;   /* messages asked for at once; 0: one, for this call alone */
+    uint32_t due;     /* of the request that stands */
+    uint64_t asked_ns, heard_ns, losses; /* of the latest request */
 };
 
 FALLIBLE js_puller_open(struct puller **out, struct transport *base, const char *stream,
@@ -73,22 +79,32 @@ static FALLIBLE deliver(struct message *out, natsMsg *msg) {
     return OK;
 }
 
-/* Asks for one message, at most until expires_ns from now; 0: only if one is there. */
+/* Asks for one message or as many as are asked for ahead, at most until expires_ns from now; 0: only if one is there. */
 static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
     char subject[API_SUBJECT_BYTES], reply[REPLY_BYTES], body[128];
+    uint32_t batch = expires_ns && p->ahead ? p->ahead : 1;
     js_subject(subject, "CONSUMER.MSG.NEXT", p->stream, p->consumer);
     snprintf(reply, sizeof reply, "%s.%" PRIu64, p->inbox, ++p->request);
     if (expires_ns == 0) {
         snprintf(body, sizeof body, "{\"batch\":1,\"no_wait\":true}");
     } else if (expires_ns >= 2 * PULL_HEARTBEAT_NS) {
         snprintf(body, sizeof body,
-                 "{\"batch\":1,\"expires\":%" PRIu64 ",\"idle_heartbeat\":%" PRIu64 "}", expires_ns,
-                 PULL_HEARTBEAT_NS);
+                 "{\"batch\":%" PRIu32 ",\"expires\":%" PRIu64 ",\"idle_heartbeat\":%" PRIu64 "}",
+                 batch, expires_ns, PULL_HEARTBEAT_NS);
     } else {
-        snprintf(body, sizeof body, "{\"batch\":1,\"expires\":%" PRIu64 "}", expires_ns);
+        snprintf(body, sizeof body, "{\"batch\":%" PRIu32 ",\"expires\":%" PRIu64 "}", batch,
+                 expires_ns);
     }
+    p->losses = atomic_load(&p->t->losses);
+    p->asked_ns = p->heard_ns = clock_ns();
     natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, body, (int)strlen(body));
+    p->due = s == NATS_OK ? batch : 0;
     return s == NATS_OK ? OK : nats_error(s, "pull from", subject);
+}
+
+static bool stands(const struct nats_puller *p) {
+    return p->ahead && p->due > 0 && clock_ns() - p->asked_ns < PULL_EXPIRES_NS &&
+           atomic_load(&p->t->losses) == p->losses;
 }
 
 enum pull_state {
@@ -104,6 +120,7 @@ enum pull_state {
 static enum pull_state judge(struct message *out, enum err *err, struct nats_puller *p,
                              natsMsg *msg) {
     if (is_delivery(msg)) {
+        p->due -= p->due > 0;
         *err = deliver(out, msg);
         return *err == OK ? PULL_GOT : PULL_FAILED;
     }
@@ -128,22 +145,25 @@ static enum pull_state judge(struct message *out, enum err *err, struct nats_pul
                        code, text ? text : "");
         state = PULL_FAILED;
     }
+    p->due = state == PULL_EMPTY || state == PULL_FAILED ? 0 : p->due;
     natsMsg_Destroy(msg);
     return state;
 }
 
-/* Waits for the latest request to be answered: until it is over, its expiry plus grace, or the server's silence. */
+/* Waits for the latest request to be answered: until it is over, its expiry plus grace, or the server's silence; a standing one not
+ * beyond `deadline`. */
 static enum pull_state await(struct message *out, enum err *err, struct nats_puller *p,
-                             uint64_t expires_ns) {
-    uint64_t now = clock_ns(), until = now + expires_ns + PULL_GRACE_NS;
-    uint64_t heard = now, losses = atomic_load(&p->t->losses);
+                             uint64_t expires_ns, uint64_t deadline) {
+    uint64_t now = clock_ns(), until = p->asked_ns + expires_ns + PULL_GRACE_NS;
     bool beats = expires_ns >= 2 * PULL_HEARTBEAT_NS;
     for (;;) {
         natsMsg *msg = NULL;
-        natsStatus s = natsSubscription_NextMsg(&msg, p->sub, wait_ms(PULL_SLICE_NS));
+        uint64_t left = p->ahead ? (deadline > now ? deadline - now : 0) : PULL_SLICE_NS;
+        natsStatus s = natsSubscription_NextMsg(
+            &msg, p->sub, wait_ms(left < PULL_SLICE_NS ? left : PULL_SLICE_NS));
         now = clock_ns();
         if (s == NATS_OK) {
-            heard = now;
+            p->heard_ns = now;
             enum pull_state state = judge(out, err, p, msg);
             if (state != PULL_WAIT) {
                 return state;
@@ -152,11 +172,15 @@ static enum pull_state await(struct message *out, enum err *err, struct nats_pul
             *err = nats_error(s, "pull from", p->stream);
             return PULL_FAILED;
         }
-        if (atomic_load(&p->t->losses) != losses) {
+        if (atomic_load(&p->t->losses) != p->losses) {
             return PULL_EMPTY; /* the server has forgotten the request: ask again */
         }
-        if (now >= until || (beats && now - heard > PULL_SILENCE_NS)) {
+        if (now >= until || (beats && now - p->heard_ns > PULL_SILENCE_NS)) {
+            p->due = 0;
             return PULL_SILENT;
+        }
+        if (p->ahead && now >= deadline) {
+            return PULL_EMPTY;
         }
     }
 }
@@ -193,6 +217,7 @@ static bool wait_connected(struct nats_puller *p, uint64_t deadline) {
 static enum pull_state take_late(struct message *out, enum err *err, struct nats_puller *p) {
     natsMsg *msg = NULL;
     while (natsSubscription_NextMsg(&msg, p->sub, 0) == NATS_OK) {
+        p->heard_ns = clock_ns();
         enum pull_state state = judge(out, err, p, msg);
         if (state == PULL_GOT || state == PULL_WOKEN) {
             return state;
@@ -215,14 +240,15 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
         if (wait_ns > 0 && left == 0) {
             FAIL(E_TIMEOUT, "pull from %s: no message in time", p->stream);
         }
-        uint64_t expires = left < PULL_EXPIRES_NS ? left : PULL_EXPIRES_NS;
-        err = ask(p, expires);
+        uint64_t expires =
+            left < PULL_EXPIRES_NS && !(p->ahead && wait_ns) ? left : PULL_EXPIRES_NS;
+        err = stands(p) ? OK : ask(p, expires);
         if (err == E_NET && left > 0) { /* lost just now */
             clock_sleep_ns(PULL_RETRY_NS);
             continue;
         }
         TRY(err);
-        state = await(out, &err, p, wait_ns ? expires : p->t->request_wait_ns);
+        state = await(out, &err, p, wait_ns ? expires : p->t->request_wait_ns, deadline);
         if (state == PULL_SILENT) {
             state = explain_silence(&err, p);
         }
@@ -234,6 +260,11 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
         FAIL(E_CANCELLED, "pull from %s: woken", p->stream);
     }
     return state == PULL_GOT ? OK : err;
+}
+
+void js_puller_ahead(struct puller *base, uint32_t count) {
+    struct nats_puller *p = (struct nats_puller *)base;
+    p->ahead = count;
 }
 
 void js_puller_wake(struct puller *base) {

@@ -229,6 +229,12 @@ FALLIBLE puller_next(struct message *out, struct puller *p, uint64_t wait_ns) {
     return p->ops->puller_next(out, p, wait_ns);
 }
 
+void puller_ahead(struct puller *p, uint32_t count) {
+    if (p->ops->puller_ahead) {
+        p->ops->puller_ahead(p, count);
+    }
+}
+
 void puller_wake(struct puller *p) {
     p->ops->puller_wake(p);
 }

@@ -216,6 +216,9 @@ struct puller;
 FALLIBLE puller_open(struct puller **out, struct transport *t, const char *stream,
                      const char *consumer);
 void puller_close(struct puller **p);
+/* From now on up to `count` messages are asked for at once, before they are wanted: those not handed out yet are in this process's hands, for
+ * as long as the consumer waits for their acknowledgement. For who takes all that comes; 1 at first. */
+void puller_ahead(struct puller *p, uint32_t count);
 /* One message. E_TIMEOUT after wait_ns without one (never earlier); wait_ns 0 asks once without waiting. A lost connection is
  * ridden out within wait_ns, E_NET if it is still lost then; E_NET at once when the consumer is gone. */
 FALLIBLE puller_next(struct message *out, struct puller *p, uint64_t wait_ns);
@@ -287,6 +290,8 @@ FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv
 struct kv_watch;
 FALLIBLE kv_watch_open(struct kv_watch **out, struct transport *t, const char *bucket,
                        const char *filter);
+/* Before the first kv_watch_next: keys that changed last before this revision are not told. */
+void kv_watch_from(struct kv_watch *w, uint64_t revision);
 /* E_TIMEOUT: nothing new. *caught_up (may be NULL) is true when all that existed at opening has been handed out. */
 FALLIBLE kv_watch_next(struct kv_entry *out, bool *caught_up, struct kv_watch *w, uint64_t wait_ns);
 void kv_watch_close(struct kv_watch **w);
