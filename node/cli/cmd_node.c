@@ -75,7 +75,7 @@ static unsigned threads_of(const struct config *config, unsigned lanes) {
 }
 
 static enum err run_lane(const struct args *args, const struct config *config, const char *name) {
-    char context[160];
+    char context[160], device_id[ID_BYTES_MAX + 1];
     unsigned gpu = (unsigned)args_number(args, "lane", 0);
     unsigned share = (unsigned)args_number(args, "share", 1);
     const char *session = args_text(args, "session"), *cache = args_text(args, "lane-cache");
@@ -84,12 +84,18 @@ static enum err run_lane(const struct args *args, const struct config *config, c
             "--lane is for a node's own use; start `bellows node`");
     snprintf(context, sizeof context, "node=%s gpu=%u", name, gpu);
     log_context(context);
+    if (!strcmp(device, "cpu")) { /* lanes share a processor, but not what goes wrong in them */
+        snprintf(device_id, sizeof device_id, "cpu-%u", gpu);
+    } else {
+        snprintf(device_id, sizeof device_id, "%s", device);
+    }
     setenv("BELLOWS_CACHE", cache, 1); /* digests and checks are remembered there, like the keys */
     struct lane_process_config process = {
         .lane = {.prefix = config->prefix,
                  .node = name,
                  .gpu = gpu,
                  .session = session,
+                 .device = device_id,
                  .cache_dir = cache,
                  .memory_bytes = config->memory_bytes,
                  .allow_insecure_keys = args_switch(args, "allow-insecure-keys"),

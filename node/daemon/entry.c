@@ -1,6 +1,6 @@
 /* The entry thread: what a lane asks of the server and waits for, apart from its jobs. It writes the directory entry when it has changed,
- * and every few seconds; and it looks for cancel marks, in case the message was lost on the way. Apart from the liveness thread, so
- * that a server that answers slowly costs no heartbeat.
+ * and every few seconds; and it looks for cancel marks, in case the message was lost on the way: at once when the connection may have
+ * lost one, and every few seconds. Apart from the liveness thread, so that a server that answers slowly costs no heartbeat.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "node/daemon/lane_threads.h"
 #include "proto/fleet.pb-c.h"
 
-static const uint64_t LOOK_NS = UINT64_C(200000000);
-static const uint64_t CANCEL_NS = UINT64_C(1000000000);
+static const uint64_t LOOK_NS = UINT64_C(500000000);
+static const uint64_t CANCEL_NS = UINT64_C(5000000000);
 static const uint64_t INFO_NS = UINT64_C(5000000000);
 enum { KEYS_TOLD_MAX = 64 };
 
@@ -104,20 +104,22 @@ static enum err put_info(struct lane *lane, const struct glance *g) {
 
 /* --- Cancel marks --- */
 
-/* A cancel message that was lost on the way stands in the cancel bucket. */
-static void watch_cancel(struct lane *lane, const struct glance *g) {
+/* A cancel message that was lost on the way stands in the cancel bucket. False: it could not be looked up. */
+static bool watch_cancel(struct lane *lane, const struct glance *g) {
     if (!g->job[0]) {
-        return;
+        return true;
     }
     struct subject bucket = kv_bucket_name(&lane->space, "cancel");
     struct subject key = key_of_job((struct job_name){g->tenant, g->job});
     AUTO(kv_entry_done) struct kv_entry entry = {0};
     AUTO(message_free) Bellows__V1__CancelMark *mark = NULL;
     bool found = false;
-    if (kv_get(&entry, &found, lane->links.telemetry, bucket.text, key.text) != OK || !found ||
-        message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value, CONTROL_BYTES_MAX,
-                       "cancel mark") != OK) {
-        return;
+    if (kv_get(&entry, &found, lane->links.telemetry, bucket.text, key.text) != OK) {
+        return false;
+    }
+    if (!found || message_unpack(&mark, &bellows__v1__cancel_mark__descriptor, entry.value,
+                                 CONTROL_BYTES_MAX, "cancel mark") != OK) {
+        return true;
     }
     LOCK_SCOPE(&lane->lock);
     struct lane_job *job = lane->proving.job;
@@ -125,6 +127,14 @@ static void watch_cancel(struct lane *lane, const struct glance *g) {
         !strcmp(job->name.tenant, g->tenant)) {
         atomic_store(&job->watch.cancel, 1);
     }
+    return true;
+}
+
+/* What rises whenever a message to this lane may have been lost. */
+static uint64_t losses(const struct lane *lane) {
+    struct transport_health health;
+    transport_health(&health, lane->links.control);
+    return health.reconnects_count + health.slow_count;
 }
 
 /* --- The thread --- */
@@ -132,7 +142,7 @@ static void watch_cancel(struct lane *lane, const struct glance *g) {
 void *lane_entry_main(void *ctx) {
     struct lane *lane = ctx;
     struct glance g;
-    uint64_t told_ns = 0, told_version = 0, asked_ns = 0;
+    uint64_t told_ns = 0, told_version = 0, asked_ns = 0, losses_seen = 0;
     while (!atomic_load(&lane->stopping)) {
         uint64_t now_ns = clock_ns(), version = keycache_version(lane->keycache);
         bool due = atomic_exchange(&lane->info_due, false); /* before the look that will tell it */
@@ -143,8 +153,9 @@ void *lane_entry_main(void *ctx) {
                 told_version = version;
             }
         }
-        if (now_ns - asked_ns >= CANCEL_NS) {
-            watch_cancel(lane, &g);
+        uint64_t lost = losses(lane);
+        if (now_ns - asked_ns >= CANCEL_NS || lost != losses_seen) {
+            losses_seen = watch_cancel(lane, &g) ? lost : losses_seen;
             asked_ns = now_ns;
         }
         lane_pause(lane, LOOK_NS);

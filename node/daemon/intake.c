@@ -10,7 +10,8 @@
 #include "node/daemon/story.h"
 
 enum { WORLD_TRIES = 4 };
-static const uint64_t PULL_WAIT_NS = UINT64_C(1000000000);
+static const uint64_t PULL_WAIT_NS = UINT64_C(5000000000);
+static const uint64_t PLACE_WAIT_NS = UINT64_C(1000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(100000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
 
@@ -66,7 +67,7 @@ static bool wait_for_place(struct lane *lane) {
     if (lane->held_count < LANE_HELD_MAX && !atomic_load(&lane->draining)) {
         return true;
     }
-    struct timespec until = clock_wait_until(PULL_WAIT_NS);
+    struct timespec until = clock_wait_until(PLACE_WAIT_NS);
     condition_wait_until(&lane->changed, &lane->lock, &until);
     return false;
 }

@@ -12,6 +12,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
+#include "node/daemon/strikes.h"
 
 enum { PROVE_QUEUE = 1 };       /* one waits with everything ready while one computes */
 enum { LOAD_NS_PER_BYTE = 50 }; /* 20 MB/s: slower is no loading any more */
@@ -93,6 +94,39 @@ static enum err open_links(struct lane *lane) {
     return control_open(&lane->control, lane->links.control, &control);
 }
 
+/* --- Strikes --- */
+
+static void keep_strikes(const struct lane *lane, uint64_t count, const char *reason) {
+    struct strikes s = {.count = (uint32_t)count};
+    char quoted[ERR_DETAIL_BYTES + 64];
+    snprintf(s.reason, sizeof s.reason, "%s", reason);
+    if (strikes_store(&s, lane->config.cache_dir, lane->config.device) != OK) {
+        log_warn("strikes.not_kept", "strikes=%llu detail=%s", (unsigned long long)count,
+                 log_quote(quoted, sizeof quoted, err_detail()));
+    }
+}
+
+static void fence(struct lane *lane, uint64_t strikes, const char *last) {
+    char reason[RECORD_DETAIL_BYTES];
+    snprintf(reason, sizeof reason, "fenced after %llu strikes, the last: %.100s",
+             (unsigned long long)strikes, last);
+    log_error("lane.fenced", "strikes=%llu cure=\"look at the device, then `bellows resume`\"",
+              (unsigned long long)strikes);
+    lane_drain(lane, 0, reason);
+}
+
+/* What this device did to the lanes before this one. */
+static enum err recall_strikes(struct lane *lane) {
+    struct strikes s;
+    TRY(strikes_load(&s, lane->config.cache_dir, lane->config.device, lane->config.strikes_max));
+    atomic_store(&lane->strikes, s.count);
+    if (s.count >= lane->config.strikes_max) {
+        atomic_store(&lane->end, LANE_FENCED);
+        fence(lane, s.count, s.reason);
+    }
+    return OK;
+}
+
 static enum err start_threads(struct lane *lane) {
     void *(*const mains[LANE_THREADS])(void *) = {
         lane_intake_main, lane_stage_main, lane_prove_main, lane_settle_main,
@@ -119,6 +153,8 @@ enum err lane_open(struct lane **out, const struct lane_config *config,
     snprintf(lane->session, sizeof lane->session, "%s", config->session);
     lane->config.node = lane->node;
     lane->config.session = lane->session;
+    snprintf(lane->device, sizeof lane->device, "%s", config->device ? config->device : "");
+    lane->config.device = config->device ? lane->device : NULL;
     lane->links = *links;
     lane->backend = backend;
     atomic_store(&lane->info_due, true);
@@ -128,6 +164,7 @@ enum err lane_open(struct lane **out, const struct lane_config *config,
     }
     TRY(subject_space_init(&lane->space, config->prefix));
     TRY(open_parts(lane));
+    TRY(recall_strikes(lane));
     TRY(open_links(lane));
     TRY(start_threads(lane));
     *out = TAKE(lane);
@@ -161,7 +198,7 @@ void lane_leave(struct lane *lane, uint64_t grace_ns) {
     lane_drain(lane, grace_ns, "the lane is ending");
 }
 
-enum err lane_resume(struct lane *lane) {
+static enum err take_work_again(struct lane *lane) {
     LOCK_SCOPE(&lane->lock);
     int end = atomic_load(&lane->end);
     REQUIRE(!atomic_load(&lane->leaving) && (end == LANE_GOES_ON || end == LANE_FENCED),
@@ -177,12 +214,19 @@ enum err lane_resume(struct lane *lane) {
     return OK;
 }
 
+enum err lane_resume(struct lane *lane) {
+    TRY(take_work_again(lane));
+    keep_strikes(lane, 0, "");
+    return OK;
+}
+
 void lane_strike(struct lane *lane, const struct lane_job *job) {
     uint64_t strikes = atomic_fetch_add(&lane->strikes, 1) + 1;
     int goes_on = LANE_GOES_ON;
     bool lost = job->fault.code == E_DEVICE_LOST, fenced = strikes >= lane->config.strikes_max;
-    char quoted[ERR_DETAIL_BYTES + 64], reason[RECORD_DETAIL_BYTES];
+    char quoted[ERR_DETAIL_BYTES + 64];
     atomic_store(&lane->distrust, true);
+    keep_strikes(lane, strikes, job->fault.detail);
     metric_add(lane->config.metrics, METRIC_DEVICE_ERRORS, 0, 1);
     log_line(LOG_WARN, lost ? "device.lost" : "device.struck",
              "job=%s tenant=%s strikes=%llu strikes_max=%u error=%s detail=%s", job->name.job,
@@ -194,13 +238,9 @@ void lane_strike(struct lane *lane, const struct lane_job *job) {
     }
     if (lost) {
         lane_leave(lane, 0);
-        return;
+    } else {
+        fence(lane, strikes, job->fault.detail);
     }
-    snprintf(reason, sizeof reason, "fenced after %llu strikes, the last: %.100s",
-             (unsigned long long)strikes, job->fault.detail);
-    log_error("lane.fenced", "strikes=%llu cure=\"look at the device, then `bellows resume`\"",
-              (unsigned long long)strikes);
-    lane_drain(lane, 0, reason);
 }
 
 void lane_seat_take(struct lane *lane, struct lane_seat *seat, struct lane_job *job) {
@@ -233,7 +273,8 @@ bool lane_is_empty(struct lane *lane) {
 void lane_pause(struct lane *lane, uint64_t ns) {
     struct timespec until = clock_wait_until(ns);
     LOCK_SCOPE(&lane->lock);
-    while (!atomic_load(&lane->stopping) &&
+    bool draining = atomic_load(&lane->draining);
+    while (!atomic_load(&lane->stopping) && atomic_load(&lane->draining) == draining &&
            condition_wait_until(&lane->changed, &lane->lock, &until)) {
     }
 }

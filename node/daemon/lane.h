@@ -12,6 +12,7 @@
  *
  * A strike is one computation that was shown to be wrong, or one error of the device. strikes_max of them fence the lane: it gives back
  * all it has, says so in its heartbeats and its directory entry, stays up and takes nothing until somebody resumes it (control.h).
+ * They are the device's and not the process's: who opens the lane again finds them (strikes.h).
  *
  * Owner    the lane process, or a test; its transports and backend are lent to it and outlive it.
  * Threads  lane_open starts all of them; the functions below are for one thread, the owner's.
@@ -33,6 +34,7 @@ struct lane_config {
     const char *node;
     uint32_t gpu;
     const char *session;     /* random per start */
+    const char *device;      /* id under which its strikes are kept; NULL: they end with the lane */
     const char *cache_dir;   /* keys lie in its folder keys/ */
     uint64_t key_disk_bytes; /* limit of that folder; 0: none */
     uint64_t memory_bytes;   /* a third for bodies, two for loaded keys; 0: budget_host_bytes() */

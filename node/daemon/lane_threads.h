@@ -23,7 +23,7 @@ struct lane_seat {
 struct lane {
     struct lane_config config; /* strings owned below */
     struct subject_space space;
-    char node[ID_BYTES_MAX + 1], session[ID_BYTES_MAX + 1];
+    char node[ID_BYTES_MAX + 1], session[ID_BYTES_MAX + 1], device[ID_BYTES_MAX + 1];
     struct lane_links links;
     struct backend *backend;      /* lent */
     struct keyfiles *keyfiles;    /* owned */
@@ -80,7 +80,7 @@ void lane_tell(struct lane *lane, const struct subject *subject, struct bytes_mu
 /* As heartbeats say it. */
 Bellows__V1__LaneState lane_state(const struct lane *lane);
 
-/* Waits up to ns, less when the lane stops. */
+/* Waits up to ns, less when the lane stops, begins to drain or is resumed. */
 void lane_pause(struct lane *lane, uint64_t ns);
 bool lane_should_hand_back(const struct lane *lane); /* draining */
 /* The device did wrong by this job, for the reason in job->fault: one more strike, which may fence or end the lane. */

@@ -10,7 +10,7 @@
 #include "node/daemon/lane_threads.h"
 #include "proto/fleet.pb-c.h"
 
-static const uint64_t LOOK_NS = UINT64_C(200000000);
+static const uint64_t LOOK_NS = UINT64_C(500000000);
 static const uint64_t BEAT_NS = UINT64_C(1000000000);
 
 static void bytes_free(struct bytes_mut *b) {

@@ -143,12 +143,14 @@ void fleet_stop_coordinator(struct fleet *f) {
 
 void fleet_start_lane(struct fleet *f, unsigned idx) {
     struct fleet_lane *l = &f->lanes[idx];
-    char session[NUID_BYTES];
+    char session[NUID_BYTES], device[16];
     transport_nuid(session);
+    snprintf(device, sizeof device, "d%u", idx);
     snprintf(l->cache, sizeof l->cache, "%s/lane%u", f->dir, idx);
     struct lane_config config = {.node = "w",
                                  .gpu = idx,
                                  .session = session,
+                                 .device = device,
                                  .cache_dir = l->cache,
                                  .memory_bytes = UINT64_C(1) << 30,
                                  .allow_insecure_keys = true,

@@ -361,6 +361,16 @@ static void claim_fenced(void) {
     CHECK_EQ(4, r->partitions[0]->attempts);
     fleet_prove(f, "after", MUL);
     CHECK_EQ(3, fleet_device_runs(0));
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    fleet_stop_lane(f, 0); /* another process on the same device */
+    fleet_start_lane(f, 0);
+    CHECK_EQ(LANE_FENCED, lane_ended(f->lanes[0].lane));
+    CHECK_EQ(3, lane_counts_of(f->lanes[0].lane).strikes);
+    CHECK_OK(lane_resume(f->lanes[0].lane));
+    fleet_stop_lane(f, 0);
+    fleet_start_lane(f, 0);
+    CHECK_EQ(LANE_GOES_ON, lane_ended(f->lanes[0].lane));
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes);
     fleet_free(&f);
 }
 
@@ -630,7 +640,8 @@ int main(int argc, char **argv) {
         {"after a device error a job goes elsewhere", claim_device_errors_go_elsewhere},
         {"a job that fails everywhere is set aside with its evidence, and may be sent again",
          claim_poison},
-        {"three strikes fence a lane", claim_fenced},
+        {"three strikes fence a lane, and its successor on the device, until it is resumed",
+         claim_fenced},
         {"a lane whose device is lost gives its jobs back", claim_device_lost},
         {"a lane without room gives back without a strike", claim_no_room},
         {"a wrong sum never leaves and strikes the device", claim_wrong_sum},
