@@ -172,7 +172,7 @@ static enum err list_one(void *ctx, const struct kv_entry *entry) {
 static enum err run_list(struct args *args) {
     AUTO(client_close) struct client c = {0};
     struct listing l = {.state = args_text(args, "state"), .as_json = args_switch(args, "json")};
-    char filter[ID_BYTES_MAX + 8] = ">";
+    char filter[ID_BYTES_MAX + 8] = "*.*";
     TRY(client_open(&c, args));
     if (c.tenant[0]) {
         snprintf(filter, sizeof filter, "%s.*", c.tenant);

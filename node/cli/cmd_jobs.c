@@ -107,7 +107,7 @@ static enum err run(struct args *args) {
     TRY(client_open(&c, args));
     TRY(mem_new(&counts.list, TENANTS_MAX, sizeof *counts.list));
     struct subject bucket = kv_bucket_name(&c.space, "jobs");
-    TRY(kv_list(c.transport, bucket.text, ">", count_one, &counts));
+    TRY(kv_list(c.transport, bucket.text, "*.*", count_one, &counts));
     qsort(counts.list, counts.count, sizeof *counts.list, by_name);
     uint64_t now_ms = clock_unix_ns() / 1000000;
     if (args_switch(args, "json")) {

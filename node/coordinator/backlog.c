@@ -697,11 +697,14 @@ enum err backlog_put(struct job_view **out, struct backlog *b, struct job_name n
     struct job_view *job = backlog_find(b, name);
     bool is_new = !job;
     if (is_new) {
-        TRY(add(&job, b, name));
+        enum err code = add(&job, b, name);
+        b->incomplete |= code != OK;
+        TRY(code);
     }
     if (is_new || revision > job->revision) {
         enum err code = read_record(job, b, record, revision, now_ns);
         if (code != OK) {
+            b->incomplete = true;
             backlog_remove(b, job, false, now_ns);
             return code;
         }

@@ -110,6 +110,7 @@ struct backlog {
     struct backlog_line **line_chains; /* owned */
     struct schedule_line urgent;
     struct timers timers; /* as many places as jobs */
+    bool incomplete;      /* an open record found no place here */
     struct job_view *due; /* list */
     size_t packed_bytes;  /* of the records kept */
     uint64_t sequence;

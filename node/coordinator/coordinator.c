@@ -12,15 +12,18 @@
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/coordinator/floor.h"
 #include "node/coordinator/work.h"
 #include "proto/fleet.pb-c.h"
 
 static const uint64_t TICK_NS = UINT64_C(100000000);
 static const uint64_t STAND_BY_NS = UINT64_C(100000000);
-static const uint64_t SILENCE_NS = UINT64_C(3500000000);
+static const uint64_t SILENCE_NS =
+    UINT64_C(3200000000); /* three beats missed, and elsewhere within 4 s */
 static const uint64_t MISSED_MS = 15 * 60 * 1000;
 static const uint64_t HOPE_NS = UINT64_C(1500000000);
 static const uint64_t ENSURE_NS = UINT64_C(5000000000);
+static const uint64_t FLOOR_NS = UINT64_C(5000000000);
 enum {
     ENSURE_TRIES = 6, /* of five seconds each when nobody answers */
     EVENTS_PER_ROUND = 4096
@@ -67,6 +70,7 @@ static void on_record(struct coordinator *c, const struct kv_entry *entry) {
     }
     if (code != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];
+        c->backlog.incomplete = true;
         log_error("record.unreadable", "job=%s tenant=%s detail=%s", job_id, tenant,
                   log_quote(quoted, sizeof quoted, err_detail()));
         return;
@@ -136,10 +140,11 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
     c->placing_due = true;
 }
 
-static enum err cancel(struct coordinator *c, const struct message *m, enum job_state *state) {
-    AUTO(message_free) Bellows__V1__Control *control = NULL;
-    TRY(message_unpack(&control, &bellows__v1__control__descriptor, m->data, CONTROL_BYTES_MAX,
+static enum err read_cancel(struct stop *out, Bellows__V1__Control **request,
+                            const struct coordinator *c, const struct message *m) {
+    TRY(message_unpack(request, &bellows__v1__control__descriptor, m->data, CONTROL_BYTES_MAX,
                        "cancel request"));
+    const Bellows__V1__Control *control = *request;
     struct subject_parts asked;
     TRY(subject_parse(&asked, &c->space, m->subject));
     TRY(id_check(control->tenant, "tenant"));
@@ -147,26 +152,56 @@ static enum err cancel(struct coordinator *c, const struct message *m, enum job_
     REQUIRE(!strcmp(asked.tenant, control->tenant), E_FORMAT,
             "a request about tenant %s came on the subject of tenant %s", control->tenant,
             asked.tenant);
-    return ending_stop(c, (struct job_name){control->tenant, control->job_id}, E_CANCELLED,
-                       control->reason[0] ? control->reason : "cancelled on request", state);
+    *out = (struct stop){
+        .name = own_name_of((struct job_name){control->tenant, control->job_id}),
+        .code = E_CANCELLED,
+        .why = control->reason[0] ? control->reason : "cancelled on request",
+    };
+    return OK;
 }
 
-static void on_control(struct coordinator *c, const struct message *m) {
+static void answer_cancel(struct coordinator *c, const struct message *m, const struct stop *s,
+                          uint64_t start_ns) {
     Bellows__V1__ControlReply reply = BELLOWS__V1__CONTROL_REPLY__INIT;
     AUTO(bytes_free) struct bytes_mut packed = {0};
-    enum job_state state = JOB_QUEUED;
-    uint64_t start_ns = clock_ns();
-    enum err code = cancel(c, m, &state);
+    enum err code = s->fault.code;
     reply.version = WIRE_VERSION;
     reply.ok = code == OK;
     reply.state =
-        code == OK ? (Bellows__V1__JobState)state : BELLOWS__V1__JOB_STATE__JOB_STATE_UNKNOWN;
+        code == OK ? (Bellows__V1__JobState)s->state : BELLOWS__V1__JOB_STATE__JOB_STATE_UNKNOWN;
     reply.error_name = (char *)(uintptr_t)(code == OK ? "" : err_name(code));
-    reply.error_detail = (char *)(uintptr_t)(code == OK ? "" : err_detail());
+    reply.error_detail = (char *)(uintptr_t)(code == OK ? "" : s->fault.detail);
     if (message_pack(&packed, &reply, CONTROL_BYTES_MAX, "control reply") == OK) {
         IGNORE(message_respond(c->links.control, m, bytes_of(packed.ptr, packed.len)));
     }
     service_note(c->service, 0, clock_ns() - start_ns, code == OK ? NULL : reply.error_name);
+}
+
+/* All that have come in together. */
+static void stop_asked(struct coordinator *c) {
+    Bellows__V1__Control *requests[STOPS_MAX] = {NULL};
+    struct stop stops[STOPS_MAX];
+    size_t of_message[STOPS_MAX], count = 0;
+    uint64_t start_ns = clock_ns();
+    for (size_t i = 0; i < c->asked_count; i++) {
+        enum err code = read_cancel(&stops[count], &requests[i], c, &c->asked[i]);
+        if (code != OK) {
+            struct stop refused = {.fault = fault_of(code)};
+            answer_cancel(c, &c->asked[i], &refused, start_ns);
+        } else {
+            of_message[count++] = i;
+        }
+    }
+    stop_jobs(c, stops, count);
+    for (size_t i = 0; i < count; i++) {
+        answer_cancel(c, &c->asked[of_message[i]], &stops[i], start_ns);
+    }
+    for (size_t i = 0; i < c->asked_count; i++) {
+        message_free(&requests[i]);
+        message_done(&c->asked[i]);
+        c->asked[i] = (struct message){0};
+    }
+    c->asked_count = 0;
 }
 
 /* As long as not every living lane can have been heard. */
@@ -196,6 +231,10 @@ static void apply(struct coordinator *c, struct event *e) {
         break;
     case EVENT_RECORD:
         on_record(c, &e->entry);
+        c->read_revision = e->entry.revision;
+        break;
+    case EVENT_NAMED:
+        on_record(c, &e->entry);
         break;
     case EVENT_LANE:
         if (e->entry.operation == KV_PUT &&
@@ -206,8 +245,12 @@ static void apply(struct coordinator *c, struct event *e) {
     case EVENT_HEARTBEAT:
         on_heartbeat(c, &e->message);
         break;
-    case EVENT_CONTROL:
-        on_control(c, &e->message);
+    case EVENT_CONTROL: /* together with others, too */
+        c->asked[c->asked_count++] = e->message;
+        e->message = (struct message){0};
+        if (c->asked_count == STOPS_MAX) {
+            stop_asked(c);
+        }
         break;
     case EVENT_CAUGHT_UP:
         c->caught_up = true;
@@ -220,6 +263,19 @@ static void apply(struct coordinator *c, struct event *e) {
 }
 
 /* --- The tick --- */
+
+/* Never past a record that found no place here: the next leader must meet it again. */
+static void keep_floor(struct coordinator *c) {
+    if (!c->caught_up || c->read_revision == c->floor_written || c->backlog.incomplete) {
+        return;
+    }
+    c->clean_revision = janitor_is_clean(c->janitor) ? c->read_revision : c->clean_revision;
+    c->floor_ns = clock_ns();
+    if (floor_write(c->links.control, &c->space, &c->backlog, c->read_revision,
+                    c->clean_revision) == OK) {
+        c->floor_written = c->read_revision + 1; /* its own entry is read, too */
+    }
+}
 
 static void tick(struct coordinator *c) {
     uint64_t now_ns = clock_ns();
@@ -240,6 +296,9 @@ static void tick(struct coordinator *c) {
         place_again(c);
         take_back_lost(c);
         ending_sweep(c);
+        if (now_ns - c->floor_ns >= FLOOR_NS) {
+            keep_floor(c);
+        }
         c->placing_due = true; /* back-offs end by the clock */
     }
     size_t open = 0;
@@ -288,6 +347,8 @@ static enum err start_leading(struct coordinator *c) {
     c->caught_up = false;
     c->placing_due = true;
     c->shares = (struct schedule_shares){0};
+    c->read_revision = c->clean_revision = c->floor_written = 0;
+    c->floor_ns = 0;
     c->led_since_ns = c->ticked_ns = c->heard_until_ns = clock_ns();
     return feed_start(c);
 }
@@ -297,13 +358,20 @@ static void stop_leading(struct coordinator *c) {
     c->ensured = false; /* a server may have come back with less */
     tell_standing_by(c);
     feed_stop(c);
+    if (atomic_load(&c->stopping) && lead_is_held(c->lead)) {
+        keep_floor(c); /* the next one begins where this one ends */
+    }
+    c->caught_up = false;
     janitor_close(&c->janitor);
     stores_close(&c->stores);
     queue_free(&c->events);
     for (size_t i = 0; i < c->arrived_count; i++) {
         message_done(&c->arrived[i]);
     }
-    c->arrived_count = 0;
+    for (size_t i = 0; i < c->asked_count; i++) {
+        message_done(&c->asked[i]);
+    }
+    c->arrived_count = c->asked_count = 0;
     batch_close(&c->batch);
     mem_free_ptr(&c->lane_states);
     backlog_done(&c->backlog);
@@ -322,6 +390,9 @@ static void lead(struct coordinator *c, uint64_t term) {
         }
         if (c->arrived_count > 0) {
             take_arrived(c);
+        }
+        if (c->asked_count > 0) {
+            stop_asked(c);
         }
         if (queue_length(c->events) == 0) {
             c->heard_until_ns = clock_ns();

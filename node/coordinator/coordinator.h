@@ -30,7 +30,7 @@ struct coordinator_config {
     const char *prefix;          /* NULL: "bellows" */
     const char *name;            /* of this one, in the lease */
     struct record_limits limits; /* zeros: the defaults */
-    uint64_t silence_ns;         /* a lane not heard of for so long is dead; 0: 3.5 s */
+    uint64_t silence_ns;         /* a lane not heard of for so long is dead; 0: 3.2 s */
     uint64_t lease_ttl_ns;       /* 0: LEASE_TTL_NS */
     uint64_t lane_ack_wait_ns;   /* 0: LANE_ACK_WAIT_NS */
     uint64_t

@@ -17,22 +17,6 @@ static uint64_t now_unix_ms(void) {
     return clock_unix_ns() / 1000000;
 }
 
-/* A name that outlives the view it was taken from. */
-struct own_name {
-    char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
-};
-
-static struct own_name own_name_of(struct job_name name) {
-    struct own_name own;
-    snprintf(own.tenant, sizeof own.tenant, "%s", name.tenant);
-    snprintf(own.job, sizeof own.job, "%s", name.job);
-    return own;
-}
-
-static struct job_name name_of(const struct own_name *own) {
-    return (struct job_name){own->tenant, own->job};
-}
-
 void ending_forget(struct coordinator *c, struct job_view *job, bool proved) {
     for (uint32_t i = 0; i < job->bodies_count; i++) {
         janitor_add(c->janitor, job->bodies[i].bucket, job->bodies[i].nuid, job->bodies[i].name);
@@ -51,35 +35,67 @@ static enum record_answer change_end(struct record *r, void *ctx) {
     return record_end(r, f->state, f->reason, now_unix_ms());
 }
 
-/* Lanes that hold it stop at the next step; the mark is for those that miss the message. */
-static void tell_lanes(struct coordinator *c, const struct job_place *at, uint64_t generation,
-                       const char *why) {
+enum err ending_pack_mark(struct bytes_mut *out, uint64_t generation, const char *why) {
     Bellows__V1__CancelMark mark = BELLOWS__V1__CANCEL_MARK__INIT;
-    Bellows__V1__Control control = BELLOWS__V1__CONTROL__INIT;
-    struct subject bucket = kv_bucket_name(&c->space, "cancel"), key = key_of_job(at->name);
-    struct subject subject = subject_ctl_cancel(&c->space, at->name);
-    AUTO(bytes_free) struct bytes_mut packed_mark = {0}, packed = {0};
-    uint64_t revision;
-    mark.version = control.version = WIRE_VERSION;
-    mark.generation = control.generation = generation;
+    mark.version = WIRE_VERSION;
+    mark.generation = generation;
     mark.at_unix_ms = now_unix_ms();
-    mark.reason = control.reason = (char *)(uintptr_t)why;
-    control.tenant = (char *)(uintptr_t)at->name.tenant;
-    control.job_id = (char *)(uintptr_t)at->name.job;
-    if (message_pack(&packed_mark, &mark, CONTROL_BYTES_MAX, "cancel mark") == OK) {
-        IGNORE(kv_put(&revision, c->links.control, bucket.text, key.text,
-                      bytes_of(packed_mark.ptr, packed_mark.len)));
-    }
+    mark.reason = (char *)(uintptr_t)why;
+    return message_pack(out, &mark, CONTROL_BYTES_MAX, "cancel mark");
+}
+
+void ending_tell_lanes(struct coordinator *c, struct job_name name, uint64_t generation,
+                       const char *why) {
+    Bellows__V1__Control control = BELLOWS__V1__CONTROL__INIT;
+    struct subject subject = subject_ctl_cancel(&c->space, name);
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    control.version = WIRE_VERSION;
+    control.generation = generation;
+    control.reason = (char *)(uintptr_t)why;
+    control.tenant = (char *)(uintptr_t)name.tenant;
+    control.job_id = (char *)(uintptr_t)name.job;
     if (message_pack(&packed, &control, CONTROL_BYTES_MAX, "control") == OK) {
         IGNORE(transport_send(c->links.control, subject.text, bytes_of(packed.ptr, packed.len)));
     }
 }
 
+static void mark_and_tell(struct coordinator *c, const struct job_place *at, uint64_t generation,
+                          const char *why) {
+    struct subject bucket = kv_bucket_name(&c->space, "cancel"), key = key_of_job(at->name);
+    AUTO(bytes_free) struct bytes_mut packed = {0};
+    uint64_t revision;
+    if (ending_pack_mark(&packed, generation, why) == OK) {
+        IGNORE(kv_put(&revision, c->links.control, bucket.text, key.text,
+                      bytes_of(packed.ptr, packed.len)));
+    }
+    ending_tell_lanes(c, at->name, generation, why);
+}
+
+void ending_note(struct coordinator *c, const struct job_report *report, enum job_state state,
+                 struct bytes result) {
+    struct job_place at = place_of(c, report->name);
+    struct job_event event = {.generation = report->generation,
+                              .state = state,
+                              .reason = report->fault.detail,
+                              .code = report->fault.code,
+                              .job = report->job};
+    if (result.len > 0 && report->job->reply_subject[0]) {
+        IGNORE(transport_send(c->links.control, report->job->reply_subject, result));
+    }
+    job_event_send(&at, &event);
+    log_info("job.finished", "job=%s tenant=%s state=%s generation=%llu elapsed_ns=%llu",
+             report->name.job, report->name.tenant, job_state_name(state),
+             (unsigned long long)report->generation, (unsigned long long)report->elapsed_ns);
+    struct job_view *view = backlog_find(&c->backlog, report->name);
+    if (view && view->generation == report->generation) {
+        ending_forget(c, view, state == JOB_DONE);
+    }
+}
+
 /* What all endings have in common once the record is loaded. *state: what the job has come to. */
 static enum err finish(struct coordinator *c, struct record_slot *slot, const struct job_place *at,
-                       const job_message *job, const struct job_report *report,
-                       part_message *const *parts, size_t parts_count, enum job_state wanted,
-                       enum job_state *state) {
+                       const struct job_report *report, part_message *const *parts,
+                       size_t parts_count, enum job_state wanted, enum job_state *state) {
     AUTO(bytes_free) struct bytes_mut packed = {0};
     Bellows__V1__Status status;
     bool won = false;
@@ -88,23 +104,7 @@ static enum err finish(struct coordinator *c, struct record_slot *slot, const st
     struct finish f = {won ? wanted : state_of_status(status), report->fault.detail};
     enum record_answer answer;
     TRY(record_apply(&answer, slot, at, report->generation, change_end, &f));
-    if (won && job->reply_subject[0]) {
-        IGNORE(
-            transport_send(c->links.control, job->reply_subject, bytes_of(packed.ptr, packed.len)));
-    }
-    struct job_event event = {.generation = report->generation,
-                              .state = f.state,
-                              .reason = report->fault.detail,
-                              .code = report->fault.code,
-                              .job = job};
-    job_event_send(at, &event);
-    log_info("job.finished", "job=%s tenant=%s state=%s generation=%llu elapsed_ns=%llu",
-             at->name.job, at->name.tenant, job_state_name(f.state),
-             (unsigned long long)report->generation, (unsigned long long)report->elapsed_ns);
-    struct job_view *view = backlog_find(&c->backlog, at->name);
-    if (view && view->generation == report->generation) {
-        ending_forget(c, view, f.state == JOB_DONE);
-    }
+    ending_note(c, report, f.state, won ? bytes_of(packed.ptr, packed.len) : (struct bytes){0});
     *state = f.state;
     return OK;
 }
@@ -122,10 +122,10 @@ static enum err load(struct record_slot *slot, job_message **job, bool *open, en
                  : OK;
 }
 
-static struct job_report report_of(const struct coordinator *c, const struct job_place *at,
-                                   const struct record *r, const job_message *job) {
-    const struct job_view *view = backlog_find(&c->backlog, at->name);
-    return (struct job_report){.name = at->name,
+struct job_report ending_report(const struct coordinator *c, struct job_name name,
+                                const struct record *r, const job_message *job) {
+    const struct job_view *view = backlog_find(&c->backlog, name);
+    return (struct job_report){.name = name,
                                .generation = r->generation,
                                .job = job,
                                .elapsed_ns = view ? clock_ns() - view->arrived_ns : 0};
@@ -134,7 +134,7 @@ static struct job_report report_of(const struct coordinator *c, const struct job
 enum err ending_stop(struct coordinator *c, struct job_name name, enum err code, const char *why,
                      enum job_state *state) {
     struct own_name own = own_name_of(name); /* the name may be the view's, which goes */
-    struct job_place at = place_of(c, name_of(&own));
+    struct job_place at = place_of(c, name_of_own(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     bool open = false;
@@ -142,15 +142,15 @@ enum err ending_stop(struct coordinator *c, struct job_name name, enum err code,
     if (!open) {
         return OK;
     }
-    struct job_report report = report_of(c, &at, &slot.record, job);
+    struct job_report report = ending_report(c, at.name, &slot.record, job);
     report.fault.code = code;
     snprintf(report.fault.detail, sizeof report.fault.detail, "%s", why);
     uint64_t generation = slot.record.generation;
     bool in_hand = slot.record.state != JOB_QUEUED;
-    TRY(finish(c, &slot, &at, job, &report, NULL, 0,
-               code == E_DEADLINE ? JOB_EXPIRED : JOB_CANCELLED, state));
+    TRY(finish(c, &slot, &at, &report, NULL, 0, code == E_DEADLINE ? JOB_EXPIRED : JOB_CANCELLED,
+               state));
     if (in_hand) {
-        tell_lanes(c, &at, generation, why);
+        mark_and_tell(c, &at, generation, why);
     }
     atomic_fetch_add(code == E_DEADLINE ? &c->expired : &c->cancelled, 1);
     return OK;
@@ -195,7 +195,7 @@ static enum err fetch_parts(struct joined_parts *joined, uint32_t *missing, stru
 
 enum err ending_join(struct coordinator *c, struct job_view *view) {
     struct own_name own = own_name_of(job_name_of(view));
-    struct job_place at = place_of(c, name_of(&own));
+    struct job_place at = place_of(c, name_of_own(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     AUTO(joined_parts_done) struct joined_parts joined = {.count = 0};
@@ -205,7 +205,7 @@ enum err ending_join(struct coordinator *c, struct job_view *view) {
     if (!open || !record_all_parts_done(&slot.record)) {
         return OK;
     }
-    struct job_report report = report_of(c, &at, &slot.record, job);
+    struct job_report report = ending_report(c, at.name, &slot.record, job);
     uint32_t missing;
     TRY(fetch_parts(&joined, &missing, c, &at, &slot.record));
     if (missing < slot.record.parts_count) { /* the record says it was stored: it is lost */
@@ -214,8 +214,8 @@ enum err ending_join(struct coordinator *c, struct job_view *view) {
                  "the proof of partition %u was stored and is gone", missing);
     }
     bool whole = joined.count == slot.record.parts_count;
-    TRY(finish(c, &slot, &at, job, &report, joined.parts, joined.count,
-               whole ? JOB_DONE : JOB_FAILED, &state));
+    TRY(finish(c, &slot, &at, &report, joined.parts, joined.count, whole ? JOB_DONE : JOB_FAILED,
+               &state));
     atomic_fetch_add(&c->joined, 1);
     return OK;
 }
@@ -245,7 +245,7 @@ static enum err send_dead_letter(struct coordinator *c, const struct job_place *
 
 enum err ending_dead(struct coordinator *c, struct job_view *view) {
     struct own_name own = own_name_of(job_name_of(view));
-    struct job_place at = place_of(c, name_of(&own));
+    struct job_place at = place_of(c, name_of_own(&own));
     AUTO(record_slot_done) struct record_slot slot = {0};
     AUTO(message_free) job_message *job = NULL;
     enum job_state state;
@@ -257,7 +257,7 @@ enum err ending_dead(struct coordinator *c, struct job_view *view) {
     }
     const struct record_part *part = &slot.record.parts[idx];
     struct record_counts counts = record_part_counts(part);
-    struct job_report report = report_of(c, &at, &slot.record, job);
+    struct job_report report = ending_report(c, at.name, &slot.record, job);
     const struct record_try *last = &part->tries[part->tries_count - 1];
     report.fault.code = last->code;
     snprintf(report.fault.detail, sizeof report.fault.detail,
@@ -270,15 +270,14 @@ enum err ending_dead(struct coordinator *c, struct job_view *view) {
         report.fault.code = E_INTERNAL;
     }
     TRY(send_dead_letter(c, &at, &slot.record, report.fault.detail));
-    TRY(finish(c, &slot, &at, job, &report, NULL, 0, JOB_DEAD, &state));
+    TRY(finish(c, &slot, &at, &report, NULL, 0, JOB_DEAD, &state));
     atomic_fetch_add(&c->dead, 1);
     log_error("job.dead", "job=%s tenant=%s part=%u attempts=%u deaths=%u refusals=%u", own.job,
               own.tenant, idx, counts.attempts, counts.deaths, counts.refusals);
     return OK;
 }
 
-static enum err end_if_due(struct coordinator *c, struct job_view *job, uint64_t now_ns) {
-    enum job_state state;
+static enum err end_if_due(struct coordinator *c, struct job_view *job) {
     if (job->joining) {
         if (job->parts_count > 1) {
             return ending_join(c, job);
@@ -288,14 +287,13 @@ static enum err end_if_due(struct coordinator *c, struct job_view *job, uint64_t
     if (job->used_up) {
         return ending_dead(c, job);
     }
-    if (backlog_is_expired(job, now_ns)) {
-        return ending_stop(c, job_name_of(job), E_DEADLINE,
-                           job->aged_ns <= now_ns
-                               ? "the job was not proved for as long as jobs are kept"
-                               : "the deadline passed before the proof was stored",
-                           &state);
-    }
-    return OK;
+    return OK; /* those that have expired end together */
+}
+
+static void note_not_ended(const struct own_name *own, const struct fault *fault) {
+    char quoted[ERR_DETAIL_BYTES + 64];
+    log_warn("job.not_ended", "job=%s tenant=%s detail=%s", own->job, own->tenant,
+             log_quote(quoted, sizeof quoted, fault->detail));
 }
 
 static bool is_still_due(const struct job_view *job, uint64_t now_ns) {
@@ -309,18 +307,39 @@ static bool is_still_due(const struct job_view *job, uint64_t now_ns) {
            backlog_is_expired(job, now_ns);
 }
 
+static void end_expired(struct coordinator *c, uint64_t now_ns) {
+    struct stop stops[STOPS_MAX];
+    size_t count = 0;
+    for (struct job_view *job = c->backlog.due; job && count < STOPS_MAX; job = job->due_next) {
+        if (!job->joining && !job->used_up && backlog_is_expired(job, now_ns)) {
+            stops[count++] =
+                (struct stop){.name = own_name_of(job_name_of(job)),
+                              .code = E_DEADLINE,
+                              .why = job->aged_ns <= now_ns
+                                         ? "the job was not proved for as long as jobs are kept"
+                                         : "the deadline passed before the proof was stored"};
+        }
+    }
+    stop_jobs(c, stops, count);
+    for (size_t i = 0; i < count; i++) {
+        if (stops[i].fault.code != OK) {
+            note_not_ended(&stops[i].name, &stops[i].fault);
+        }
+    }
+}
+
 void ending_sweep(struct coordinator *c) {
     uint64_t now_ns = clock_ns();
+    end_expired(c, now_ns);
     for (struct job_view *job = c->backlog.due, *next; job; job = next) {
         struct own_name own = own_name_of(job_name_of(job));
         next = job->due_next;
-        enum err code = end_if_due(c, job, now_ns);
+        enum err code = end_if_due(c, job);
         if (code != OK) {
-            char quoted[ERR_DETAIL_BYTES + 64];
-            log_warn("job.not_ended", "job=%s tenant=%s detail=%s", own.job, own.tenant,
-                     log_quote(quoted, sizeof quoted, err_detail()));
+            struct fault fault = fault_of(code);
+            note_not_ended(&own, &fault);
         }
-        job = backlog_find(&c->backlog, name_of(&own));
+        job = backlog_find(&c->backlog, name_of_own(&own));
         if (job && !is_still_due(job, now_ns)) {
             backlog_clear_due(&c->backlog, job);
         }

@@ -1,9 +1,10 @@
-/* The threads that wait: one per intake priority, one per watch; and two subscriptions. They only move what comes into the queue of
+/* The threads that wait: one per intake priority, which has as many jobs in hand as are taken in together; one per watch; and two subscriptions. They only move what comes into the queue of
  * events. A full queue makes the streams' threads wait; heartbeats and control messages are dropped then, as their senders repeat them.
  */
 #include <string.h>
 
 #include "node/base/clock.h"
+#include "node/coordinator/floor.h"
 #include "node/coordinator/work.h"
 
 static const uint64_t WAIT_NS = UINT64_C(250000000);
@@ -51,6 +52,7 @@ static void feed_jobs(struct coordinator *c, unsigned priority) {
             clock_sleep_ns(PAUSE_NS);
             continue;
         }
+        puller_ahead(puller, INTAKE_BATCH);
         struct event e = {.kind = EVENT_JOB};
         enum err code = puller_next(&e.message, puller, WAIT_NS);
         if (code == OK) {
@@ -61,15 +63,38 @@ static void feed_jobs(struct coordinator *c, unsigned priority) {
     }
 }
 
+/* Those that the floor names, and where the rest begins; without a floor everything is read. */
+static uint64_t begin_at_floor(struct coordinator *c, const char *bucket) {
+    AUTO(message_free) Bellows__V1__RecordFloor *floor = NULL;
+    if (floor_read(&floor, c->links.feed, &c->space) != OK || !floor) {
+        return 1;
+    }
+    for (size_t i = 0; i < floor->n_open_below; i++) {
+        struct event e = {.kind = EVENT_NAMED};
+        bool found = false;
+        if (kv_get(&e.entry, &found, c->links.feed, bucket, floor->open_below[i]) != OK) {
+            return 1;
+        }
+        if (found) {
+            put(c, &e);
+        }
+    }
+    return floor->revision;
+}
+
 static void feed_watch(struct coordinator *c, const char *bucket_tail, enum event_kind kind) {
     struct subject bucket = kv_bucket_name(&c->space, bucket_tail);
     AUTO(kv_watch_close) struct kv_watch *watch = NULL;
-    bool told = kind != EVENT_RECORD;
+    bool told = kind != EVENT_RECORD, begun = false;
     while (atomic_load(&c->feeding)) {
         if (!watch && kv_watch_open(&watch, c->links.feed, bucket.text, ">") != OK) {
             clock_sleep_ns(PAUSE_NS);
             continue;
         }
+        if (!begun && kind == EVENT_RECORD) {
+            kv_watch_from(watch, begin_at_floor(c, bucket.text));
+        }
+        begun = true;
         struct event e = {.kind = kind};
         bool caught_up = false;
         enum err code = kv_watch_next(&e.entry, &caught_up, watch, told ? WAIT_NS : FIRST_WAIT_NS);
@@ -77,6 +102,7 @@ static void feed_watch(struct coordinator *c, const char *bucket_tail, enum even
             put(c, &e);
         } else if (code != E_TIMEOUT) {
             kv_watch_close(&watch);
+            begun = false;
             clock_sleep_ns(PAUSE_NS);
             continue;
         }

@@ -3,7 +3,8 @@
  *   message ──read──▶ record created (or found) ──▶ backlog ──▶ message acknowledged
  *
  * All that has arrived goes each step together: the records are created in one batch, on the bet that they are new, and the cancel marks
- * read in the same. A job whose bet is lost is looked at by itself:
+ * read in the same. Where the bet is lost the records are read, in another; a leader that was slow meets all it had in hand once more, and
+ * must not be slowed down by it:
  *
  * | record found                  | the same work | other work |
  * |-------------------------------|---------------|------------|
@@ -168,30 +169,6 @@ static enum err end_if_over(struct coordinator *c, const struct job_place *at, b
     return OK;
 }
 
-/* One that has, or had, a record already. */
-static enum err take_known(struct coordinator *c, const job_message *job, struct bytes data,
-                           const struct sha256 *fingerprint) {
-    struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    bool found = false, stored = false, cancelled = false;
-    TRY(record_load(&slot, &found, &at));
-    REQUIRE(found, E_NET, "job %s: the record is gone again", job->job_id);
-    if (slot.record.generation == job->generation) {
-        return turn_away(c, check_repeat(c, &slot.record, job, fingerprint, &at), job,
-                         &slot.record);
-    }
-    enum err code = record_reopen(&slot.record, data, fingerprint, job->generation,
-                                  (uint32_t)job->n_partitions, clock_unix_ns() / 1000000);
-    if (code != OK) {
-        return turn_away(c, code, job, &slot.record);
-    }
-    TRY(record_replace(&stored, &slot, &at));
-    REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
-    TRY(note_queued(c, &slot, (struct bytes){0}, &at, job));
-    TRY(check_cancelled(&cancelled, c, job));
-    return end_if_over(c, &at, cancelled);
-}
-
 /* --- All that has arrived --- */
 
 struct arrival {
@@ -202,8 +179,9 @@ struct arrival {
     struct record_slot slot; /* owned: what is created */
     struct bytes_mut packed; /* owned */
     size_t created, mark;    /* requests in the batch */
+    size_t record;           /* the same, of a known one */
     bool sound;              /* `job` is one, whatever becomes of it */
-    bool asked;
+    bool asked, known;       /* known: it has, or had, a record already */
     enum err code;
     struct fault fault; /* with code */
 };
@@ -275,7 +253,8 @@ static enum err take_created(struct coordinator *c, struct arrival *a) {
         return fault_raise(&created->fault);
     }
     if (created->ack.outcome == PUBLISH_CONFLICT) {
-        return take_known(c, a->job, a->message->data, &a->fingerprint);
+        a->known = true;
+        return OK;
     }
     a->slot.revision = created->ack.sequence;
     TRY(note_queued(c, &a->slot, bytes_of(a->packed.ptr, a->packed.len), &at, a->job));
@@ -286,6 +265,55 @@ static enum err take_created(struct coordinator *c, struct arrival *a) {
         TRY(read_mark(&cancelled, a->job, mark->message.data));
     }
     return end_if_over(c, &at, cancelled);
+}
+
+static enum err take_known(struct coordinator *c, struct arrival *a) {
+    const struct batch_answer *read = batch_answer(c->batch, a->record);
+    const job_message *job = a->job;
+    struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
+    struct record_slot *slot = &a->slot;
+    bool stored = false, cancelled = false;
+    record_slot_done(slot);
+    if (read->fault.code != OK) {
+        return fault_raise(&read->fault);
+    }
+    REQUIRE(read->found, E_NET, "job %s: the record is gone again", job->job_id);
+    TRY(record_unpack(&slot->record, read->message.data));
+    slot->loaded = true;
+    slot->revision = read->message.sequence;
+    if (slot->record.generation == job->generation) {
+        return turn_away(c, check_repeat(c, &slot->record, job, &a->fingerprint, &at), job,
+                         &slot->record);
+    }
+    enum err code = record_reopen(&slot->record, a->message->data, &a->fingerprint, job->generation,
+                                  (uint32_t)job->n_partitions, clock_unix_ns() / 1000000);
+    if (code != OK) {
+        return turn_away(c, code, job, &slot->record);
+    }
+    TRY(record_replace(&stored, slot, &at));
+    REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
+    TRY(note_queued(c, slot, (struct bytes){0}, &at, job));
+    TRY(check_cancelled(&cancelled, c, job));
+    return end_if_over(c, &at, cancelled);
+}
+
+static void take_all_known(struct coordinator *c, struct arrival *arrivals, size_t count) {
+    struct subject bucket = kv_bucket_name(&c->space, "jobs");
+    for (size_t i = 0; i < count; i++) {
+        struct arrival *a = &arrivals[i];
+        if (a->known && a->code == OK) {
+            struct subject key = key_of_job((struct job_name){a->job->tenant, a->job->job_id});
+            a->record = batch_count(c->batch);
+            set_code(a, batch_kv_get(c->batch, bucket.text, key.text));
+        }
+    }
+    batch_wait(c->batch, 0);
+    for (size_t i = 0; i < count; i++) {
+        if (arrivals[i].known && arrivals[i].code == OK) {
+            set_code(&arrivals[i], take_known(c, &arrivals[i]));
+        }
+    }
+    batch_clear(c->batch);
 }
 
 /* The message has done its work, or comes again later. */
@@ -324,6 +352,7 @@ void intake_take(struct coordinator *c, struct message *messages, size_t count) 
     struct arrival arrivals[INTAKE_BATCH] = {0};
     size_t n = 0;
     ASSERT(count <= INTAKE_BATCH);
+    c->intake_more = count > 0 && messages[count - 1].pending > 0;
     for (size_t i = 0; i < count; i++) {
         struct arrival *a = &arrivals[n];
         a->message = &messages[i];
@@ -340,10 +369,11 @@ void intake_take(struct coordinator *c, struct message *messages, size_t count) 
         if (arrivals[i].asked) {
             set_code(&arrivals[i], take_created(c, &arrivals[i]));
         }
-        answer(c, &arrivals[i]);
     }
     batch_clear(c->batch);
+    take_all_known(c, arrivals, n);
     for (size_t i = 0; i < n; i++) {
+        answer(c, &arrivals[i]);
         arrival_done(&arrivals[i]);
     }
 }

@@ -13,6 +13,8 @@
 
 enum { JANITOR_QUEUE = 4096, PURGE_TRIES = 3 };
 static const uint64_t PAUSE_NS = UINT64_C(200000000);
+static const uint64_t GIVEN_UP_NS =
+    UINT64_C(900000000000); /* is met again by a leader for so long */
 
 struct litter {
     char bucket[128], nuid[72], name[OBJECT_NAME_BYTES_MAX];
@@ -24,7 +26,8 @@ struct janitor {
     pthread_t thread;
     bool thread_runs;
     atomic_bool stopping;
-    _Atomic uint64_t purged_count;
+    _Atomic uint64_t purged_count, left_count;
+    _Atomic uint64_t given_up_ns; /* the last time; 0: never */
 };
 
 static bool is_connected(const struct janitor *j) {
@@ -42,6 +45,7 @@ static void purge(struct janitor *j, const struct litter *item) {
         tries += is_connected(j); /* while the server is away it is not the item's fault */
         clock_sleep_ns(PAUSE_NS);
     }
+    atomic_store(&j->given_up_ns, clock_ns());
 }
 
 static void *janitor_main(void *ctx) {
@@ -49,6 +53,7 @@ static void *janitor_main(void *ctx) {
     struct litter item;
     while (queue_take(j->litter, &item, UINT64_MAX) == OK) {
         purge(j, &item);
+        atomic_fetch_sub(&j->left_count, 1);
     }
     return NULL;
 }
@@ -85,7 +90,11 @@ void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const 
     snprintf(item.bucket, sizeof item.bucket, "%s", bucket);
     snprintf(item.nuid, sizeof item.nuid, "%s", nuid);
     snprintf(item.name, sizeof item.name, "%s", name);
-    IGNORE(queue_try_put(j->litter, &item));
+    atomic_fetch_add(&j->left_count, 1);
+    if (queue_try_put(j->litter, &item) != OK) {
+        atomic_store(&j->given_up_ns, clock_ns());
+        atomic_fetch_sub(&j->left_count, 1);
+    }
 }
 
 static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *object) {
@@ -110,4 +119,10 @@ void janitor_add_job(struct janitor *j, const job_message *job, const job_messag
 
 uint64_t janitor_purged_count(const struct janitor *j) {
     return atomic_load(&j->purged_count);
+}
+
+bool janitor_is_clean(const struct janitor *j) {
+    uint64_t given_up_ns = atomic_load(&j->given_up_ns);
+    return atomic_load(&j->left_count) == 0 &&
+           (!given_up_ns || clock_ns() - given_up_ns > GIVEN_UP_NS);
 }

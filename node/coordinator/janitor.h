@@ -18,3 +18,5 @@ void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const 
 /* All objects of a descriptor, but those that `kept` names, too (NULL: none). */
 void janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept);
 uint64_t janitor_purged_count(const struct janitor *j);
+/* Nothing is left to purge, and nothing was given up lately. */
+bool janitor_is_clean(const struct janitor *j);

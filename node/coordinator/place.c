@@ -13,11 +13,9 @@
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
-#include "node/coordinator/work.h"
+#include "node/coordinator/round.h"
 #include "proto/fleet.pb-c.h"
 
-enum { PICKS_MAX = BATCH_MAX };
-static const size_t ROUND_BYTES_MAX = (size_t)16 << 20; /* of records in flight */
 static const uint64_t WORK_LEAST_NS = UINT64_C(100000000);
 static const uint64_t GAIN_LEAST_NS = UINT64_C(200000000);
 
@@ -25,211 +23,12 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
-static uint64_t now_unix_ms(void) {
-    return clock_unix_ns() / 1000000;
-}
-
-/* --- A round: jobs, and partitions of them --- */
-
-struct round_job {
-    struct job_view *view;   /* lent; NULL: drops out */
-    struct record_slot slot; /* owned */
-    size_t request;          /* in the batch; SIZE_MAX: none */
-    struct bytes_mut packed; /* owned: what was written */
-};
-struct round_part {
-    size_t job_idx;
-    uint32_t idx;
-    size_t lane_idx;
-    struct schedule_cost cost;
-    bool moved; /* its record says so now, or said so before */
-    size_t request;
-};
-struct round {
-    struct coordinator *c;
-    struct round_job *jobs;   /* owned */
-    struct round_part *parts; /* owned */
-    size_t jobs_count, parts_count, bytes;
-};
-
-static void round_done(struct round *r) {
-    for (size_t i = 0; i < r->jobs_count; i++) {
-        record_slot_done(&r->jobs[i].slot);
-        if (r->jobs[i].packed.ptr) {
-            mem_wipe(r->jobs[i].packed.ptr, r->jobs[i].packed.len);
-        }
-        mem_free(r->jobs[i].packed.ptr);
-    }
-    mem_free(r->jobs);
-    mem_free(r->parts);
-}
-
-static enum err round_init(struct round *r, struct coordinator *c) {
-    *r = (struct round){.c = c};
-    TRY(mem_new(&r->jobs, PICKS_MAX, sizeof *r->jobs));
-    return mem_new(&r->parts, PICKS_MAX, sizeof *r->parts);
-}
-
-/* False: the round is full. */
-static bool round_add(struct round *r, const struct part_view *part, size_t lane_idx,
-                      struct schedule_cost cost) {
-    size_t j = 0;
-    while (j < r->jobs_count && r->jobs[j].view != part->job) {
-        j++;
-    }
-    if (r->parts_count == PICKS_MAX ||
-        (j == r->jobs_count && j > 0 && r->bytes + part->job->packed_bytes > ROUND_BYTES_MAX)) {
-        return false;
-    }
-    if (j == r->jobs_count) {
-        r->jobs[r->jobs_count++] = (struct round_job){.view = part->job};
-        r->bytes += part->job->packed_bytes;
-    }
-    r->parts[r->parts_count++] = (struct round_part){.job_idx = j,
-                                                     .idx = part->item.partition_idx,
-                                                     .lane_idx = lane_idx,
-                                                     .cost = cost,
-                                                     .request = SIZE_MAX};
-    return true;
-}
-
-/* --- Reading --- */
-
-static void ask_record(struct round *r, struct round_job *job) {
-    struct job_view *view = job->view;
-    struct subject bucket = kv_bucket_name(&r->c->space, "jobs");
-    struct subject key = key_of_job(job_name_of(view));
-    job->request = SIZE_MAX;
-    if (view->packed.len > 0 &&
-        record_unpack(&job->slot.record, bytes_of(view->packed.ptr, view->packed.len)) == OK) {
-        job->slot.revision = view->revision;
-        job->slot.loaded = true;
-        return;
-    }
-    job->request = batch_count(r->c->batch);
-    if (batch_kv_get(r->c->batch, bucket.text, key.text) != OK) {
-        job->view = NULL;
-    }
-}
-
-/* The watch may be behind, or the record gone: aged out, or lost with the server's storage. Then the view follows here, or no round would
- * ever get rid of it. */
-static void follow_record(struct round *r, struct round_job *job, bool found) {
-    struct coordinator *c = r->c;
-    struct job_view *view = job->view;
-    const struct record *record = &job->slot.record;
-    bool older = found && job->slot.revision < view->revision;
-    if (!found || (!older && !job_state_is_open(record->state))) {
-        if (!found) {
-            log_error("record.gone", "job=%s tenant=%s", view->job, view->tenant);
-        }
-        job->view = NULL;
-        ending_forget(c, view, found && record->state == JOB_DONE);
-    } else if (job->slot.revision > view->revision &&
-               backlog_put(&job->view, &c->backlog, job_name_of(view), record, (struct bytes){0},
-                           job->slot.revision, clock_ns()) != OK) {
-        job->view = NULL;
-    } else if (older) {
-        job->view = NULL;
-    }
-}
-
-static void take_record(struct round *r, struct round_job *job) {
-    const struct batch_answer *a = batch_answer(r->c->batch, job->request);
-    if (a->fault.code != OK ||
-        (a->found && record_unpack(&job->slot.record, a->message.data) != OK)) {
-        job->view = NULL;
-        return;
-    }
-    job->slot.revision = a->found ? a->message.sequence : 0;
-    job->slot.loaded = a->found;
-    follow_record(r, job, a->found);
-}
-
-static void read_records(struct round *r) {
-    for (size_t i = 0; i < r->jobs_count; i++) {
-        ask_record(r, &r->jobs[i]);
-    }
-    batch_wait(r->c->batch, 0);
-    for (size_t i = 0; i < r->jobs_count; i++) {
-        if (r->jobs[i].view && r->jobs[i].request != SIZE_MAX) {
-            take_record(r, &r->jobs[i]);
-        }
-    }
-    batch_clear(r->c->batch);
-}
-
-/* --- Writing --- */
-
-/* Every partition of the round that is as it was known. */
-static void change_records(struct round *r) {
-    for (size_t i = 0; i < r->parts_count; i++) {
-        struct round_part *part = &r->parts[i];
-        struct round_job *job = &r->jobs[part->job_idx];
-        if (job->view && part->idx < job->view->parts_count) {
-            const struct part_view *known = &job->view->parts[part->idx];
-            struct record *record = &job->slot.record;
-            part->moved = record->parts[part->idx].epoch == known->epoch &&
-                          record_place(record, part->idx, &r->c->lanes.views[part->lane_idx].ref,
-                                       now_unix_ms()) == RECORD_MOVED;
-        }
-    }
-}
-
-static bool has_moved(const struct round *r, size_t job_idx) {
-    for (size_t i = 0; i < r->parts_count; i++) {
-        if (r->parts[i].job_idx == job_idx && r->parts[i].moved) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void ask_write(struct round *r, struct round_job *job) {
-    struct subject bucket = kv_bucket_name(&r->c->space, "jobs");
-    struct subject key = key_of_job(job_name_of(job->view));
-    job->request = batch_count(r->c->batch);
-    if (record_pack(&job->packed, &job->slot.record) != OK ||
-        batch_kv_write(r->c->batch, bucket.text, key.text,
-                       bytes_of(job->packed.ptr, job->packed.len), job->slot.revision) != OK) {
-        job->view = NULL;
-    }
-}
-
-/* A job whose write was lost to somebody else, or whose fate is unknown, drops out of the round. */
-static void take_write(struct round *r, struct round_job *job) {
-    const struct batch_answer *a = batch_answer(r->c->batch, job->request);
-    struct job_view *view = job->view;
-    if (a->fault.code != OK || a->ack.outcome == PUBLISH_CONFLICT) {
-        backlog_drop_record(&r->c->backlog, view); /* so that it is read the next time */
-        job->view = NULL;
-        return;
-    }
-    job->slot.revision = a->ack.sequence;
-    if (backlog_put(&job->view, &r->c->backlog, job_name_of(view), &job->slot.record,
-                    bytes_of(job->packed.ptr, job->packed.len), job->slot.revision,
-                    clock_ns()) != OK) {
-        job->view = NULL; /* and is gone from the backlog */
-    }
-}
-
-static void write_records(struct round *r) {
-    change_records(r);
-    for (size_t i = 0; i < r->jobs_count; i++) {
-        struct round_job *job = &r->jobs[i];
-        if (job->view && has_moved(r, i)) {
-            ask_write(r, job);
-        } else {
-            job->view = NULL;
-        }
-    }
-    batch_wait(r->c->batch, 0);
-    for (size_t i = 0; i < r->jobs_count; i++) {
-        if (r->jobs[i].view) {
-            take_write(r, &r->jobs[i]);
-        }
-    }
-    batch_clear(r->c->batch);
+static enum record_answer change_place(struct record *record, struct round *r,
+                                       const struct round_part *part, struct part_view *known) {
+    return record->parts[part->idx].epoch == known->epoch
+               ? record_place(record, part->idx, &r->c->lanes.views[part->lane_idx].ref,
+                              clock_unix_ns() / 1000000)
+               : RECORD_STALE;
 }
 
 /* --- Publishing --- */
@@ -413,22 +212,25 @@ static struct schedule_view view_of(struct coordinator *c) {
 
 static enum err run_round(struct coordinator *c, const struct schedule_view *view) {
     AUTO(round_done) struct round r = {0};
-    struct schedule_pick picks[PICKS_MAX];
+    struct schedule_pick picks[ROUND_PARTS_MAX];
     size_t picks_count = 0;
-    TRY(schedule_round(picks, &picks_count, PICKS_MAX, view));
+    TRY(schedule_round(picks, &picks_count, ROUND_PARTS_MAX, view));
     TRY(round_init(&r, c));
-    bool full = picks_count == PICKS_MAX;
+    bool full = picks_count == ROUND_PARTS_MAX;
     for (size_t i = 0; i < picks_count; i++) {
         const struct part_view *part = (const struct part_view *)picks[i].item;
         struct schedule_cost cost = {picks[i].cost_ns - picks[i].load_ns, picks[i].load_ns};
-        if (!round_add(&r, part, picks[i].lane_idx, cost)) {
+        struct round_part *added = round_add(&r, part);
+        if (!added) {
             full = true;
             break;
         }
+        added->lane_idx = picks[i].lane_idx;
+        added->cost = cost;
     }
     if (picks_count > 0) {
-        read_records(&r);
-        write_records(&r);
+        round_read(&r);
+        round_write(&r, change_place);
         account(&r);
         publish_parts(&r);
     }
@@ -437,9 +239,9 @@ static enum err run_round(struct coordinator *c, const struct schedule_view *vie
 }
 
 static enum err run_rebalance(struct coordinator *c, const struct schedule_view *view) {
-    struct schedule_move moves[PICKS_MAX];
+    struct schedule_move moves[ROUND_PARTS_MAX];
     size_t moves_count = 0;
-    TRY(schedule_rebalance(moves, &moves_count, PICKS_MAX, view, GAIN_LEAST_NS));
+    TRY(schedule_rebalance(moves, &moves_count, ROUND_PARTS_MAX, view, GAIN_LEAST_NS));
     for (size_t i = 0; i < moves_count; i++) {
         struct part_view *part = (struct part_view *)(uintptr_t)moves[i].item;
         part->loss = PART_LEFT_BEHIND;
@@ -463,7 +265,7 @@ void place_round(struct coordinator *c) {
     enum err code = OK;
     if (room && waits) {
         code = run_round(c, &view);
-    } else if (room) {
+    } else if (room && !c->intake_more) {
         code = run_rebalance(c, &view);
     }
     if (code != OK) {
@@ -500,12 +302,12 @@ void place_again(struct coordinator *c) {
     for (struct job_view *job = c->backlog.due; job && room; job = job->due_next) {
         for (uint32_t k = 0; k < job->parts_count && room; k++) {
             if (is_unsent(&job->parts[k])) {
-                room = round_add(&r, &job->parts[k], 0, (struct schedule_cost){0});
+                room = round_add(&r, &job->parts[k]) != NULL;
             }
         }
     }
     if (r.parts_count > 0) {
-        read_records(&r);
+        round_read(&r);
         keep_unmoved(&r);
         publish_parts(&r);
     }

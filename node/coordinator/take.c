@@ -8,54 +8,17 @@
  * | it says, again and again, that it holds nothing          | all placed long before  | no                        |
  * | its job takes much longer than such jobs do, others are less busy | what it has not started | no               |
  * | another lane is idle                                     | the last not started    | no                        |
+ *
+ * All that is seen at one tick comes back together.
  */
 #include <string.h>
 
 #include "node/base/clock.h"
-#include "node/coordinator/work.h"
+#include "node/coordinator/round.h"
 
 static const uint64_t SETTLED_NS = UINT64_C(3000000000);
 
-/* --- One partition --- */
-
-struct taking {
-    uint32_t idx;
-    uint64_t epoch;
-    bool died;
-    const char *why;
-};
-
-static enum record_answer change_take_back(struct record *r, void *ctx) {
-    const struct taking *t = ctx;
-    return record_take_back(r, t->idx, t->epoch, t->died, t->why, clock_unix_ns() / 1000000);
-}
-
-/* False: the server could not be asked; tried again at the next tick. */
-static bool take_back(struct coordinator *c, struct part_view *part, bool died, const char *why) {
-    struct job_view *job = part->job;
-    struct job_place at = place_of(c, job_name_of(job));
-    struct taking taking = {part->item.partition_idx, part->epoch, died, why};
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    enum record_answer answer;
-    if (record_apply(&answer, &slot, &at, job->generation, change_take_back, &taking) != OK) {
-        return false;
-    }
-    if (answer == RECORD_MOVED) {
-        atomic_fetch_add(&c->taken_back, 1);
-        log_line(died ? LOG_WARN : LOG_INFO, "job.taken_back",
-                 "job=%s tenant=%s part=%u node=%s gpu=%u died=%d why=\"%s\"", job->job,
-                 job->tenant, taking.idx, part->lane.node, part->lane.gpu, died, why);
-    }
-    part->loss = PART_NOT_LOST;
-    c->placing_due = true;
-    if (slot.loaded && job_state_is_open(slot.record.state)) {
-        IGNORE(backlog_put(NULL, &c->backlog, at.name, &slot.record, (struct bytes){0},
-                           slot.revision, clock_ns()));
-    }
-    return true;
-}
-
-/* --- By lane --- */
+/* --- Why --- */
 
 /* A lane that says it holds nothing, again and again, has lost what was placed there long before. */
 static bool was_lost_on_the_way(const struct coordinator *c, const struct part_view *part,
@@ -90,21 +53,6 @@ static const char *reason_to_take(bool *died, const struct coordinator *c,
     return NULL;
 }
 
-/* Taking one back changes the list, so it is walked anew after each; what fails ends the walk. */
-static void look_at_lane(struct coordinator *c, size_t lane_idx, uint64_t now_ns) {
-    for (int n = 0; n < LANE_DEPTH_MAX * 2; n++) {
-        const char *why = NULL;
-        bool died = false;
-        struct part_view *part = c->lanes.views[lane_idx].held;
-        while (part && !(why = reason_to_take(&died, c, part, &c->lanes.views[lane_idx], now_ns))) {
-            part = part->held_next;
-        }
-        if (!part || !take_back(c, part, died, why)) {
-            return;
-        }
-    }
-}
-
 static uint64_t least_busy_ns(const struct coordinator *c, size_t but_idx, uint64_t now_ns) {
     uint64_t least_ns = UINT64_MAX;
     for (size_t i = 0; i < c->lanes.count; i++) {
@@ -131,8 +79,83 @@ static void relieve_slow_lane(struct coordinator *c, size_t lane_idx, uint64_t n
     log_info("lane.slow", "node=%s gpu=%u jobs=%u", v->ref.node, v->ref.gpu, v->jobs_held);
 }
 
+/* --- Together --- */
+
+static enum record_answer change_take_back(struct record *record, struct round *r,
+                                           const struct round_part *part, struct part_view *known) {
+    (void)r;
+    enum record_answer answer = record_take_back(record, part->idx, known->epoch, part->died,
+                                                 part->why, clock_unix_ns() / 1000000);
+    known->loss = answer == RECORD_MOVED ? known->loss : PART_NOT_LOST;
+    return answer;
+}
+
+/* False: the round is full. */
+static bool add(struct round *r, const struct part_view *part, bool died, const char *why) {
+    struct round_part *added = round_add(r, part);
+    if (added) {
+        added->from = part->lane;
+        added->died = died;
+        added->why = why;
+    }
+    return added != NULL;
+}
+
+static bool add_lane(struct round *r, size_t lane_idx, uint64_t now_ns) {
+    const struct lane_view *v = &r->c->lanes.views[lane_idx];
+    bool room = true;
+    for (const struct part_view *part = v->held; part && room; part = part->held_next) {
+        bool died = false;
+        const char *why = reason_to_take(&died, r->c, part, v, now_ns);
+        room = !why || add(r, part, died, why);
+    }
+    return room;
+}
+
+/* Those of lanes that there was no room to remember. */
+static bool add_unknown(struct round *r) {
+    bool room = true;
+    for (struct job_view *job = r->c->backlog.due; job && room; job = job->due_next) {
+        for (uint32_t k = 0; k < job->parts_count && room; k++) {
+            const struct part_view *part = &job->parts[k];
+            bool lost = part->loss == PART_LOST && part->lane_idx == SIZE_MAX && part->state;
+            room = !lost || add(r, part, true, "the lane is not known");
+        }
+    }
+    return room;
+}
+
+static void note_taken(struct coordinator *c, const struct round_job *job,
+                       const struct round_part *part) {
+    job->view->parts[part->idx].loss = PART_NOT_LOST;
+    c->placing_due = true;
+    atomic_fetch_add(&c->taken_back, 1);
+    log_line(part->died ? LOG_WARN : LOG_INFO, "job.taken_back",
+             "job=%s tenant=%s part=%u node=%s gpu=%u died=%d why=\"%s\"", job->view->job,
+             job->view->tenant, part->idx, part->from.node, part->from.gpu, part->died, part->why);
+}
+
+/* True: some moved. */
+static bool take_round(struct round *r) {
+    bool moved = false;
+    round_read(r);
+    round_write(r, change_take_back);
+    for (size_t i = 0; i < r->parts_count; i++) {
+        const struct round_job *job = &r->jobs[r->parts[i].job_idx];
+        if (r->parts[i].moved && job->view) {
+            note_taken(r->c, job, &r->parts[i]);
+            moved = true;
+        }
+    }
+    return moved;
+}
+
 void take_back_from_lane(struct coordinator *c, size_t lane_idx) {
-    look_at_lane(c, lane_idx, clock_ns());
+    AUTO(round_done) struct round r = {0};
+    if (round_init(&r, c) == OK) {
+        add_lane(&r, lane_idx, clock_ns()); /* what finds no room is taken at the next tick */
+        take_round(&r);
+    }
 }
 
 void take_back_lost(struct coordinator *c) {
@@ -140,18 +163,15 @@ void take_back_lost(struct coordinator *c) {
     for (size_t i = 0; i < c->lanes.count; i++) {
         if (c->lanes.views[i].held) {
             relieve_slow_lane(c, i, now_ns);
-            look_at_lane(c, i, now_ns);
         }
     }
-    /* Those of lanes that there was no room to remember. */
-    for (struct job_view *job = c->backlog.due, *next; job; job = next) {
-        next = job->due_next;
-        for (uint32_t k = 0; k < job->parts_count; k++) {
-            struct part_view *part = &job->parts[k];
-            if (part->loss == PART_LOST && part->lane_idx == SIZE_MAX && part->state &&
-                !take_back(c, part, true, "the lane is not known")) {
-                return;
-            }
+    for (bool more = true; more;) {
+        AUTO(round_done) struct round r = {0};
+        bool room = round_init(&r, c) == OK;
+        for (size_t i = 0; r.parts && i < c->lanes.count && room; i++) {
+            room = add_lane(&r, i, now_ns);
         }
+        room = room && add_unknown(&r);
+        more = r.parts && take_round(&r) && !room;
     }
 }

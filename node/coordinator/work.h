@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, take.c, ending.c, discover.c, registry.c and tell.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, round.c, take.c, stop.c, ending.c, discover.c, registry.c and tell.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -17,12 +17,19 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
-enum { FEED_THREADS = JOB_PRIORITY_COUNT + 2, EVENTS_MAX = 8192, INTAKE_BATCH = 64 };
+enum {
+    FEED_THREADS = JOB_PRIORITY_COUNT + 2,
+    EVENTS_MAX = 8192,
+    STOPS_MAX = 64,
+    INTAKE_BATCH = INTAKE_ACK_PENDING_MAX
+};
 
 enum event_kind {
     EVENT_JOB,       /* message of the jobs stream */
-    EVENT_RECORD,    /* entry of a job record */
+    EVENT_RECORD,    /* entry of a job record, in the order of changes */
+    EVENT_NAMED,     /* the same of one that the floor names: before all others */
     EVENT_LANE,      /* entry of the lane directory */
     EVENT_HEARTBEAT, /* message */
     EVENT_CONTROL,   /* message: a request */
@@ -64,6 +71,9 @@ struct coordinator {
     struct schedule_shares shares;
     struct message arrived[INTAKE_BATCH]; /* owned: jobs to be taken in */
     size_t arrived_count;
+    struct message asked[STOPS_MAX]; /* owned: jobs to be cancelled */
+    size_t asked_count;
+    bool intake_more;        /* jobs still lie in the stream */
     struct janitor *janitor; /* owned */
     struct stores *stores;   /* owned */
     struct queue *events;    /* owned; feeds put, the loop takes */
@@ -76,7 +86,10 @@ struct coordinator {
     uint64_t tell_again_ns, counted[METRIC_DECISION_COUNT];
     bool ensured; /* the streams are there, as far as is known */
     bool caught_up;
-    bool placing_due; /* something changed that may let a partition be placed */
+    bool placing_due;                 /* something changed that may let a partition be placed */
+    uint64_t read_revision;           /* records up to here stand in the backlog */
+    uint64_t clean_revision;          /* bodies of what ended up to here are purged */
+    uint64_t floor_ns, floor_written; /* when, and what was read by then */
 
     atomic_bool ready;
     _Atomic uint64_t jobs_open, lanes_open;
@@ -85,6 +98,20 @@ struct coordinator {
 
 static inline struct job_place place_of(const struct coordinator *c, struct job_name name) {
     return (struct job_place){c->links.control, &c->space, name};
+}
+
+/* A name that outlives the view it was taken from. */
+struct own_name {
+    char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
+};
+static inline struct own_name own_name_of(struct job_name name) {
+    struct own_name own;
+    snprintf(own.tenant, sizeof own.tenant, "%s", name.tenant);
+    snprintf(own.job, sizeof own.job, "%s", name.job);
+    return own;
+}
+static inline struct job_name name_of_own(const struct own_name *own) {
+    return (struct job_name){own->tenant, own->job};
 }
 
 /* tell.c: telemetry and metrics, once a second at most. */
@@ -118,6 +145,25 @@ FALLIBLE ending_stop(struct coordinator *c, struct job_name name, enum err code,
                      enum job_state *state);
 FALLIBLE ending_join(struct coordinator *c, struct job_view *job);
 FALLIBLE ending_dead(struct coordinator *c, struct job_view *job);
+/* What that is made of: how a job ends that is at this state of its record; what lanes are told, by a mark and by a message; and what
+ * everybody is told when it is over, with the result if it is this one (empty: an earlier one stands). */
+struct job_report ending_report(const struct coordinator *c, struct job_name name,
+                                const struct record *r, const job_message *job);
+FALLIBLE ending_pack_mark(struct bytes_mut *out, uint64_t generation, const char *why);
+void ending_tell_lanes(struct coordinator *c, struct job_name name, uint64_t generation,
+                       const char *why);
+void ending_note(struct coordinator *c, const struct job_report *report, enum job_state state,
+                 struct bytes result);
 /* It has ended by somebody else's hand. */
 void ending_forget(struct coordinator *c, struct job_view *job, bool proved);
 void ending_sweep(struct coordinator *c);
+
+/* stop.c: up to STOPS_MAX jobs are cancelled (E_CANCELLED) or expire (E_DEADLINE) together, as ending_stop does one. */
+struct stop {
+    struct own_name name;
+    enum err code;
+    const char *why;      /* lent */
+    enum job_state state; /* what it has come to, when fault.code is OK */
+    struct fault fault;
+};
+void stop_jobs(struct coordinator *c, struct stop *stops, size_t count);

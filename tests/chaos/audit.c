@@ -59,7 +59,7 @@ static enum err look_at_record(void *ctx, const struct kv_entry *entry) {
 static unsigned open_records(struct host *h, struct audit *a) {
     struct open_look look = {.audit = a};
     struct subject bucket = kv_bucket_name(&h->user.space, "jobs");
-    enum err code = kv_list(h->user.link, bucket.text, ">", look_at_record, &look);
+    enum err code = kv_list(h->user.link, bucket.text, "*.*", look_at_record, &look);
     return code == OK ? look.open : 1;
 }
 

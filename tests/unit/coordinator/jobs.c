@@ -1,5 +1,6 @@
 /* Jobs under a whole coordinator: the broker is the twin, the lanes are played here, message by message. */
 #include "node/coordinator/coordinator.h"
+#include "node/coordinator/floor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,13 @@ static void wait_for(struct scene *s, const char *job_id, enum job_state state) 
     record_slot_done(&slot);
 }
 
+static void wait_for_open(struct scene *s, uint64_t count) {
+    for (int n = 0; n < 500 && coordinator_counts_of(s->coordinator).jobs_open != count; n++) {
+        clock_sleep_ns(SECOND / 100);
+    }
+    CHECK_EQ(count, coordinator_counts_of(s->coordinator).jobs_open);
+}
+
 /* --- Where it fits --- */
 
 static void tell_memory(struct scene *s, uint32_t gpu, uint64_t host_bytes) {
@@ -277,6 +285,58 @@ static void claim_cancel_in_every_state(void) {
     scene_close(&s);
 }
 
+static void ask_cancel(struct scene *s, const char *job_id) {
+    Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
+    struct bytes_mut packed;
+    struct subject subject = subject_ctl_tenant(&s->user.space, "acme", "cancel");
+    m.version = WIRE_VERSION;
+    m.tenant = (char *)(uintptr_t) "acme";
+    m.job_id = (char *)(uintptr_t)job_id;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "control"));
+    CHECK_OK(transport_send(s->user.link, subject.text, bytes_of(packed.ptr, packed.len)));
+    mem_free(packed.ptr);
+}
+
+/* Queued, placed and running ones, each asked for twice, and one that is done: all are taken together. */
+static void claim_many_cancels_at_once(void) {
+    enum { JOBS = 100 };
+    struct scene s;
+    struct work w;
+    char job_id[16];
+    scene_open(&s, NULL);
+    start_lane(&s, 0);
+    submit(&s, "done", 1, 1);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(&s, job_id, 1, 1);
+    }
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+    wait_for_open(&s, JOBS);
+    ask_cancel(&s, "done");
+    ask_cancel(&s, "nobody");
+    uint64_t start_ns = clock_ns();
+    for (int i = 0; i < 2 * JOBS; i++) {
+        snprintf(job_id, sizeof job_id, "j%d", i / 2);
+        ask_cancel(&s, job_id);
+    }
+    wait_for_open(&s, 0);
+    CHECK(clock_ns() - start_ns < 2 * SECOND);
+    CHECK_EQ(JOBS, coordinator_counts_of(s.coordinator).cancelled);
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        AUTO(message_free) result_message *r = job_result(&s.user, job_id, 1);
+        CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+        wait_for(&s, job_id, JOB_CANCELLED);
+    }
+    CHECK_EQ(RECORD_STALE, move(&s, &w, change_done));
+    wait_for(&s, "done", JOB_DONE);
+    scene_close(&s);
+}
+
 /* --- What does not last --- */
 
 static bool nothing_open(void *ctx) {
@@ -339,6 +399,45 @@ static void claim_unsent_assignments_are_sent(void) {
     scene_close(&s);
 }
 
+/* What ended is not read again; what is open is found, however old. */
+static void claim_next_leader_begins_at_the_floor(void) {
+    enum { ENDED = 100 };
+    struct scene s;
+    struct work stays = {0}, w;
+    AUTO(message_free) Bellows__V1__RecordFloor *floor = NULL;
+    scene_open(&s, NULL);
+    start_lane(&s, 0);
+    submit(&s, "stays", 1, 1);
+    CHECK(next_work(&stays, &s, 0, 5 * SECOND));
+    CHECK_EQ(RECORD_MOVED, move(&s, &stays, change_start));
+    for (int i = 0; i < ENDED; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(&s, job_id, 1, 1);
+        CHECK(next_work(&w, &s, 0, 5 * SECOND));
+        CHECK_EQ(RECORD_MOVED, move(&s, &w, change_start));
+        CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+    }
+    wait_for_open(&s, 1);
+    stop_coordinator(&s);
+    CHECK_OK(floor_read(&floor, s.user.link, &s.user.space));
+    CHECK(floor);
+    struct record_slot slot = job_record(&s.user, "stays", JOB_RUNNING);
+    CHECK(floor->revision > slot.revision + ENDED);
+    CHECK_EQ(1, floor->n_open_below);
+    CHECK_STR("acme.stays", floor->open_below[0]);
+    record_slot_done(&slot);
+    start_coordinator(&s, NULL);
+    wait_for_open(&s, 1);
+    beat(&s, 0, BELLOWS__V1__LANE_STATE__LANE_READY);
+    submit(&s, "after", 1, 1);
+    CHECK(next_work(&w, &s, 0, 5 * SECOND));
+    CHECK_STR("after", w.job);
+    CHECK_EQ(RECORD_MOVED, move(&s, &stays, change_done));
+    wait_for_open(&s, 1);
+    scene_close(&s);
+}
+
 /* --- Moving --- */
 
 static void claim_idle_lane_gets_what_waits_elsewhere(void) {
@@ -396,11 +495,14 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a job is cancelled within 2 s in every state, and may be sent again",
          claim_cancel_in_every_state},
+        {"many cancels at once end each job once", claim_many_cancels_at_once},
         {"a key goes only where plan says that it fits", claim_plan_decides_where_it_fits},
         {"jobs whose records are gone are forgotten", claim_gone_records_are_forgotten},
         {"a job that is about to age out expires, with a result", claim_old_jobs_expire},
         {"an assignment that was recorded and not sent is sent by the next leader",
          claim_unsent_assignments_are_sent},
+        {"the next leader begins to read at the floor, and knows what is open below it",
+         claim_next_leader_begins_at_the_floor},
         {"an idle lane gets what waits elsewhere", claim_idle_lane_gets_what_waits_elsewhere},
         {"a drained lane gives back what it has not started, and works again when resumed",
          claim_drained_lane_gives_back_what_it_has_not_started},
