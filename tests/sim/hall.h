@@ -1,8 +1,8 @@
 /* A hall of lanes: many real lanes (node/daemon/lane.h) in one process, each with a simulated prover, sharing few connections.
  *
- * Real is all that a lane does: it pulls, checks the record, fetches and opens the key, decodes the body, moves records by
- * compare-and-set, assembles and verifies the proof, stores the result once, acknowledges, keeps deliveries alive, sends heartbeats and its
- * directory entry. Simulated are the sums of the prover, and the supervisor: a lane that has ended is opened again under a new
+ * Real is all that a lane does with the fleet: it pulls, checks the record, fetches and opens the key, decodes the body, moves records by
+ * compare-and-set, stores the result once, acknowledges, keeps deliveries alive, sends heartbeats, telemetry and its directory entry.
+ * Simulated are the proof (prover.h), and the supervisor: a lane that has ended is opened again under a new
  * session, as a node would start its process again. Not there is what separates processes: kills, connections of one lane alone.
  *
  * Owner    the claim.

@@ -1,4 +1,4 @@
-/* All the time of a job passes in `sums`, in slices, so that a cancel is seen as soon as by a real one. A stuck prover gives no sign of
+/* All the time of a job passes in `sums`, in slices, so that a cancel is seen within a second. A stuck prover gives no sign of
  * life and sees nothing, as a hung kernel would. A wrong one answers the sums of another key, which fail the self-check; the
  * second computation then is right, so the lane finds the device at fault.
  */
@@ -13,8 +13,10 @@
 #include "node/cpu/cpu.h"
 #include "node/groth16/prove.h"
 
-static const uint64_t SLICE_NS = UINT64_C(250000000);
+static const uint64_t SLICE_NS = UINT64_C(1000000000);
 static const uint64_t KEY_BYTES = UINT64_C(1) << 20;
+
+static const struct sim_model *known; /* set before the first lane */
 
 struct prover {
     struct backend base;
@@ -58,6 +60,8 @@ enum err sim_model_learn(struct sim_model *m, unsigned idx, const char *key_path
         code = groth16_prove(&result, cpu, slot, key, &w, &blinding, &watch);
     }
     m->sums[idx] = result.sums;
+    m->proofs[idx] = result.proof;
+    known = m;
     struct fault fault = fault_of(code);
     if (slot) {
         cpu->ops->slot_close(&slot);
@@ -66,6 +70,59 @@ enum err sim_model_learn(struct sim_model *m, unsigned idx, const char *key_path
         cpu->ops->key_drop(&loaded);
     }
     return code == OK ? OK : fault_raise(&fault);
+}
+
+/* --- What is linked away --- */
+
+enum err __wrap_groth16_prove_unchecked(struct prove_result *out, struct backend *b,
+                                        struct backend_slot *slot, const struct key *key,
+                                        const struct witness *w, const struct blinding *blinding,
+                                        struct job_watch *watch);
+enum err __wrap_groth16_check(struct prove_result *r, const struct key *key);
+enum err __real_groth16_check(struct prove_result *r, const struct key *key);
+
+static enum err copy_publics(struct prove_result *out, const struct key *key,
+                             const struct witness *w) {
+    size_t count = key_vkey(key)->public_count;
+    TRY(mem_new(&out->publics, count + 1, sizeof *out->publics));
+    out->publics_count = count;
+    for (size_t i = 0; i < count; i++) {
+        witness_get(&out->publics[i], w, 1 + i);
+    }
+    return OK;
+}
+
+enum err __wrap_groth16_prove_unchecked(struct prove_result *out, struct backend *b,
+                                        struct backend_slot *slot, const struct key *key,
+                                        const struct witness *w, const struct blinding *blinding,
+                                        struct job_watch *watch) {
+    AUTO(prove_result_done) struct prove_result result = {0};
+    uint64_t start_ns = clock_ns();
+    const struct sim_model *m = known;
+    unsigned idx = slot->key->idx;
+    (void)blinding;
+    TRY(b->ops->witness(slot, w, watch));
+    enum err code = b->ops->sums(&result.sums, &result.times, slot);
+    b->ops->wipe(slot);
+    TRY(code);
+    result.proof = m->proofs[idx];
+    if (memcmp(&result.sums, &m->sums[idx], sizeof result.sums)) {
+        result.proof.c = m->proofs[idx].a;
+    }
+    TRY(copy_publics(&result, key, w));
+    result.total_ns = clock_ns() - start_ns;
+    *out = result;
+    result.publics = NULL;
+    return OK;
+}
+
+enum err __wrap_groth16_check(struct prove_result *r, const struct key *key) {
+    for (unsigned i = 0; i < SIM_KEYS; i++) {
+        if (!memcmp(&r->proof, &known->proofs[i], sizeof r->proof)) {
+            return OK;
+        }
+    }
+    return __real_groth16_check(r, key);
 }
 
 /* --- Time --- */

@@ -1,5 +1,7 @@
 /* A simulated prover behind the operations interface: it takes the time of a model, fails by chance, and answers sums that were computed
- * once, so that every proof of the simulation verifies. In the simulation's program only: no production binary holds it.
+ * once. Assembly and check of a proof, milliseconds of arithmetic each, are linked away (--wrap): a lane here delivers the proof that
+ * was assembled and verified when its key was learnt, and only one that differs from it is checked in earnest. In the simulation's
+ * program only: no production binary holds it.
  *
  * Owner    the caller; a model is shared by all provers and outlives them.
  * Threads  as any backend: one drives it. Counters any.
@@ -8,6 +10,7 @@
 #pragma once
 #include "node/base/rng.h"
 #include "node/groth16/backend.h"
+#include "node/groth16/proof.h"
 
 #include <stdatomic.h>
 
@@ -21,8 +24,9 @@ struct sim_model {
     unsigned device_ppm, stuck_ppm, wrong_ppm;
     struct sha256 digests[SIM_KEYS]; /* of the keys known */
     struct sums sums[SIM_KEYS];
+    struct proof proofs[SIM_KEYS]; /* verified */
 };
-/* Computes the answers: a case of the corpus for each key. */
+/* Computes the answers: a case of the corpus for each key. The process has one model: from now on it is this one. */
 FALLIBLE sim_model_learn(struct sim_model *m, unsigned idx, const char *key_path,
                          const char *witness_path);
 
