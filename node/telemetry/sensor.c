@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/clock.h"
 #include "node/base/mem.h"
 
 /* In NVML 0 is success and a device is an opaque pointer. */
@@ -31,11 +32,17 @@ enum {
     NVML_PCIE_RX = 1
 };
 
+static const uint64_t POWER_NS = UINT64_C(100000000); /* the card counts its energy no finer */
+static const uint64_t LINK_NS = UINT64_C(10000000000);
+
 struct sensors {
     void *library; /* owned: dlclose */
     void *device;  /* lent from the library */
     bool running;
-    uint64_t energy_start;
+    bool transmits; /* whose turn it is of the link's rates */
+    struct readings last;
+    uint64_t energy_start, energy_mj, energy_ns; /* the last reading, and when; 0: none */
+    uint64_t link_ns;                            /* when the link was asked for last; 0: never */
     nvml_plain *init, *shutdown;
     nvml_by_uuid *by_uuid;
     nvml_rates *utilisation;
@@ -75,6 +82,16 @@ static void load_symbols(struct sensors *s) {
     }
 }
 
+/* Since the driver was loaded. */
+static bool read_total_energy(uint64_t *mj, const struct sensors *s) {
+    unsigned long long value;
+    if (!s->energy || s->energy(s->device, &value) != 0) {
+        return false;
+    }
+    *mj = value;
+    return true;
+}
+
 static bool find_device(struct sensors *s, const char *device) {
     char uuid[64];
     const char *start = strstr(device, "GPU-");
@@ -98,8 +115,7 @@ void sensors_open(struct sensors **out, const char *device) {
     }
     load_symbols(s);
     if (find_device(s, device)) {
-        uint64_t energy = 0;
-        s->energy_start = sensors_energy(&energy, s) ? energy : 0;
+        (void)read_total_energy(&s->energy_start, s);
         *out = TAKE(s);
     }
 }
@@ -117,63 +133,80 @@ void sensors_close(struct sensors **s) {
     mem_free_ptr(s);
 }
 
-bool sensors_energy(uint64_t *millijoule, struct sensors *s) {
-    unsigned long long value;
-    if (!s || !s->energy || s->energy(s->device, &value) != 0) {
-        return false;
-    }
-    *millijoule = value - s->energy_start;
-    return true;
-}
-
-static void put(struct readings *out, enum sensor sensor, uint64_t value) {
-    out->values[sensor] = value;
-    out->known[sensor] = true;
+static void put(struct readings *out, enum sensor sensor, bool known, uint64_t value) {
+    out->values[sensor] = known ? value : 0;
+    out->known[sensor] = known;
 }
 
 static void read_number(struct readings *out, enum sensor sensor, const struct sensors *s,
                         nvml_number *call) {
-    unsigned value;
-    if (call && call(s->device, &value) == 0) {
-        put(out, sensor, value);
-    }
+    unsigned value = 0;
+    bool known = call && call(s->device, &value) == 0;
+    put(out, sensor, known, value);
 }
 
 static void read_chosen(struct readings *out, enum sensor sensor, const struct sensors *s,
                         nvml_chosen *call, unsigned which, uint64_t factor) {
-    unsigned value;
-    if (call && call(s->device, which, &value) == 0) {
-        put(out, sensor, value * factor);
+    unsigned value = 0;
+    bool known = call && call(s->device, which, &value) == 0;
+    put(out, sensor, known, value * factor);
+}
+
+/* The mean power since the last reading: the driver's own mean takes it milliseconds to say. */
+static void read_power(struct readings *out, struct sensors *s) {
+    uint64_t mj = 0, now_ns = clock_ns(), passed_ns = now_ns - s->energy_ns;
+    bool known = read_total_energy(&mj, s);
+    put(out, SENSOR_ENERGY_MILLIJOULE, known, mj - s->energy_start);
+    if (known && s->energy_ns && passed_ns >= POWER_NS && mj >= s->energy_mj) {
+        put(out, SENSOR_POWER_MILLIWATT, true,
+            (uint64_t)((double)(mj - s->energy_mj) * 1e9 / (double)passed_ns));
+    } else {
+        read_number(out, SENSOR_POWER_MILLIWATT, s, s->power);
+    }
+    if (known && (!s->energy_ns || passed_ns >= POWER_NS)) {
+        s->energy_mj = mj;
+        s->energy_ns = now_ns;
     }
 }
 
+static void read_link(struct readings *out, struct sensors *s) {
+    uint64_t now_ns = clock_ns();
+    if (!s->link_ns) {
+        read_number(out, SENSOR_PCIE_GENERATION_MAX, s, s->generation_max);
+        read_number(out, SENSOR_PCIE_WIDTH_MAX, s, s->width_max);
+        read_chosen(out, SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND, s, s->pcie, NVML_PCIE_TX, 1024);
+    }
+    if (!s->link_ns || now_ns - s->link_ns >= LINK_NS) {
+        read_number(out, SENSOR_PCIE_GENERATION, s, s->generation);
+        read_number(out, SENSOR_PCIE_WIDTH, s, s->width);
+        s->link_ns = now_ns;
+    }
+    if (s->transmits) {
+        read_chosen(out, SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND, s, s->pcie, NVML_PCIE_TX, 1024);
+    } else {
+        read_chosen(out, SENSOR_PCIE_RECEIVE_BYTES_PER_SECOND, s, s->pcie, NVML_PCIE_RX, 1024);
+    }
+    s->transmits = !s->transmits;
+}
+
 void sensors_read(struct readings *out, struct sensors *s) {
-    struct nvml_utilisation rates;
-    struct nvml_memory memory;
-    uint64_t energy;
-    memset(out, 0, sizeof *out);
+    struct nvml_utilisation rates = {0};
+    struct nvml_memory memory = {0};
     if (!s) {
+        memset(out, 0, sizeof *out);
         return;
     }
-    if (s->utilisation && s->utilisation(s->device, &rates) == 0) {
-        put(out, SENSOR_UTILISATION_PERMILLE, rates.gpu_percent * UINT64_C(10));
-        put(out, SENSOR_MEMORY_UTILISATION_PERMILLE, rates.memory_percent * UINT64_C(10));
-    }
-    if (s->memory && s->memory(s->device, &memory) == 0) {
-        out->memory_used_bytes = memory.used_bytes;
-        out->memory_bytes = memory.total_bytes;
-    }
-    if (sensors_energy(&energy, s)) {
-        put(out, SENSOR_ENERGY_MILLIJOULE, energy);
-    }
-    read_number(out, SENSOR_POWER_MILLIWATT, s, s->power);
-    read_number(out, SENSOR_PCIE_GENERATION, s, s->generation);
-    read_number(out, SENSOR_PCIE_WIDTH, s, s->width);
-    read_number(out, SENSOR_PCIE_GENERATION_MAX, s, s->generation_max);
-    read_number(out, SENSOR_PCIE_WIDTH_MAX, s, s->width_max);
-    read_chosen(out, SENSOR_TEMPERATURE_CELSIUS, s, s->temperature, NVML_TEMPERATURE_GPU, 1);
-    read_chosen(out, SENSOR_CLOCK_CORE_MEGAHERTZ, s, s->clock, NVML_CLOCK_SM, 1);
-    read_chosen(out, SENSOR_CLOCK_MEMORY_MEGAHERTZ, s, s->clock, NVML_CLOCK_MEMORY, 1);
-    read_chosen(out, SENSOR_PCIE_RECEIVE_BYTES_PER_SECOND, s, s->pcie, NVML_PCIE_RX, 1024);
-    read_chosen(out, SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND, s, s->pcie, NVML_PCIE_TX, 1024);
+    struct readings *r = &s->last;
+    bool known = s->utilisation && s->utilisation(s->device, &rates) == 0;
+    put(r, SENSOR_UTILISATION_PERMILLE, known, rates.gpu_percent * UINT64_C(10));
+    put(r, SENSOR_MEMORY_UTILISATION_PERMILLE, known, rates.memory_percent * UINT64_C(10));
+    known = s->memory && s->memory(s->device, &memory) == 0;
+    r->memory_used_bytes = known ? memory.used_bytes : 0;
+    r->memory_bytes = known ? memory.total_bytes : 0;
+    read_power(r, s);
+    read_chosen(r, SENSOR_TEMPERATURE_CELSIUS, s, s->temperature, NVML_TEMPERATURE_GPU, 1);
+    read_chosen(r, SENSOR_CLOCK_CORE_MEGAHERTZ, s, s->clock, NVML_CLOCK_SM, 1);
+    read_chosen(r, SENSOR_CLOCK_MEMORY_MEGAHERTZ, s, s->clock, NVML_CLOCK_MEMORY, 1);
+    read_link(r, s);
+    *out = *r;
 }

@@ -1,7 +1,9 @@
 /* Sensors of a GPU, read through NVIDIA's management library, which is looked for when the process runs.
  *
  * Without the library, or without a card that answers to the name, sensors_open gives NULL and every reading is absent; nothing
- * else depends on them. A call takes the driver some hundred microseconds, so they are read by a thread that nobody waits for.
+ * else depends on them. A call takes the driver between microseconds and twenty milliseconds, so they are read by a thread that nobody waits
+ * for, and what is dear or changes seldom is not asked for every time: the link's speed each LINK_NS, its two rates in turn, the power out of
+ * the energy since the last reading. What was not asked for keeps the value it had.
  *
  * Owner    whoever opened it. Threads one.
  */
@@ -37,5 +39,3 @@ struct sensors;
 void sensors_open(struct sensors **out, const char *device);
 void sensors_close(struct sensors **s);                     /* for AUTO */
 void sensors_read(struct readings *out, struct sensors *s); /* NULL: nothing is known */
-/* Energy so far, for what one proof takes; false: not known. */
-bool sensors_energy(uint64_t *millijoule, struct sensors *s);

@@ -13,6 +13,9 @@ struct memory {
 };
 enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
 static int card, users;
+/* How often it was asked: for power, for the link as it is, for the link's rates. */
+EXPORT unsigned card_asked_power, card_asked_link, card_asked_rates;
+unsigned card_asked_power, card_asked_link, card_asked_rates;
 static unsigned long long energy_mj = 5000000;
 
 EXPORT int nvmlInit_v2(void);
@@ -66,9 +69,11 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *mj) {
     return device == &card ? SUCCESS : INVALID_ARGUMENT;
 }
 int nvmlDeviceGetPowerUsage(void *device, unsigned *mw) {
+    card_asked_power++;
     return give(device, mw, 412345);
 }
 int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value) {
+    card_asked_link++;
     return give(device, value, 4);
 }
 int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) {
@@ -84,5 +89,6 @@ int nvmlDeviceGetClockInfo(void *device, unsigned which, unsigned *mhz) {
     return which == 1 ? give(device, mhz, 1980) : NOT_SUPPORTED;
 }
 int nvmlDeviceGetPcieThroughput(void *device, unsigned counter, unsigned *kb_s) {
+    card_asked_rates++;
     return give(device, kb_s, counter == 0 ? 7 : counter == 1 ? 3000 : 0);
 }

@@ -1,12 +1,16 @@
 /* A machine without NVIDIA's library reads nothing and fails nothing; with one, here one of the test's own, every reading is what the card
  * says, in the unit of its name. */
 #include "node/telemetry/sensor.h"
+#include "node/base/clock.h"
 #include "tests/check/check.h"
+
+#include <dlfcn.h>
+
+#define CARD "cuda: Test Card GPU-5ca1ab1e-0000-4000-8000-000000000001"
 
 static void claim_absent(void) {
     AUTO(sensors_close) struct sensors *s = NULL;
     struct readings r;
-    uint64_t energy = 7;
     sensors_open(&s, "cpu: 2 threads, portable");
     CHECK(!s);
     sensors_read(&r, s);
@@ -14,8 +18,6 @@ static void claim_absent(void) {
         CHECK(!r.known[i]);
     }
     CHECK_EQ(0, r.memory_bytes);
-    CHECK(!sensors_energy(&energy, s));
-    CHECK_EQ(7, energy);
 }
 
 static enum err open_and_close(void *ctx) {
@@ -45,7 +47,7 @@ static void claim_card(void) {
         [SENSOR_PCIE_WIDTH] = 8,
         [SENSOR_PCIE_GENERATION_MAX] = 5,
     };
-    sensors_open(&s, "cuda: Test Card GPU-5ca1ab1e-0000-4000-8000-000000000001");
+    sensors_open(&s, CARD);
     if (!s) {
         check_skip("libnvidia-ml.so.1 of the tests is not on the library path");
     }
@@ -57,13 +59,44 @@ static void claim_card(void) {
     }
     CHECK_EQ(1000, r.memory_bytes);
     CHECK_EQ(600, r.memory_used_bytes);
-    uint64_t energy;
-    CHECK(sensors_energy(&energy, s) && energy == 500); /* since it was opened */
     struct sensors *other = NULL;
     sensors_open(&other, "cuda: Test Card GPU-5ca1ab1e-0000-4000-8000-000000000002");
     CHECK(!other);
     sensors_read(&r, s); /* and the library is still in use */
     CHECK(r.known[SENSOR_POWER_MILLIWATT]);
+}
+
+static unsigned asked(const char *what) {
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD);
+    unsigned *count = library ? dlsym(library, what) : NULL;
+    CHECK(count != NULL);
+    return *count;
+}
+
+/* Ten seconds, read each second. */
+static void claim_sparing(void) {
+    AUTO(sensors_close) struct sensors *s = NULL;
+    struct readings r;
+    sensors_open(&s, CARD);
+    if (!s) {
+        check_skip("libnvidia-ml.so.1 of the tests is not on the library path");
+    }
+    unsigned power = asked("card_asked_power"), link = asked("card_asked_link"),
+             rates = asked("card_asked_rates");
+    clock_hold(UINT64_C(1000000000));
+    for (int i = 0; i < 10; i++) {
+        sensors_read(&r, s);
+        CHECK_EQ(i ? 250 : 412345, r.values[SENSOR_POWER_MILLIWATT]); /* 250 mJ each second */
+        CHECK_EQ(250 * (i + 1), r.values[SENSOR_ENERGY_MILLIJOULE]);
+        CHECK(r.known[SENSOR_PCIE_RECEIVE_BYTES_PER_SECOND] &&
+              r.known[SENSOR_PCIE_TRANSMIT_BYTES_PER_SECOND]);
+        CHECK_EQ(4, r.values[SENSOR_PCIE_GENERATION]);
+        clock_sleep_ns(UINT64_C(1000000000));
+    }
+    clock_release();
+    CHECK_EQ(1, asked("card_asked_power") - power);
+    CHECK_EQ(1, asked("card_asked_link") - link);
+    CHECK_EQ(11, asked("card_asked_rates") - rates); /* both at first, then in turn */
 }
 
 int main(int argc, char **argv) {
@@ -72,6 +105,7 @@ int main(int argc, char **argv) {
         {"a card's readings have the units of their names, and what it does not give is absent",
          claim_card},
         {"a card that is not there has no sensors", claim_unknown_card},
+        {"what is dear or changes seldom is not asked for each second", claim_sparing},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
