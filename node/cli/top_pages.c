@@ -22,11 +22,16 @@ const char *top_lane_state(const struct top_pen *pen, const struct watch_lane *l
 
 void top_draw_hand(const struct top_pen *pen, const struct watch_lane *lane,
                    const struct watch_hand *h) {
-    char where[32], age[16], key[13];
+    char where[32], age[16], key[13], part[16] = "";
     int wide = pen->width > 100 ? 36 : 22;
     snprintf(where, sizeof where, "%.11s.%u", lane->node, lane->gpu);
-    pen_put(pen, 1, PLAIN, "%-*.*s %-9.9s %-13s %-9s %-9s %3u%% %s", wide, wide, h->job, h->tenant,
-            where, h->stage, h->step, h->permille / 10, pen_span_text(age, h->age_ns));
+    if (h->partition) {
+        snprintf(part, sizeof part, "/%u", h->partition);
+    }
+    int name = wide - (int)strlen(part), len = (int)strlen(h->job);
+    pen_put(pen, 1, PLAIN, "%.*s%s%*s %-9.9s %-13s %-9s %-9s %3u%% %s", name, h->job, part,
+            len < name ? name - len : 0, "", h->tenant, where, h->stage, h->step, h->permille / 10,
+            pen_span_text(age, h->age_ns));
     if (pen->width > 110) {
         pen_put(pen, pen->width - 16, DIM, "%s", pen_key_text(key, &h->key));
     }
@@ -183,16 +188,26 @@ static void draw_hands_of(struct top_pen *pen, const struct watch *picture, uint
     }
 }
 
-static void draw_waiting_of(struct top_pen *pen, const struct watch *picture, uint32_t priority,
-                            const struct sha256 *key) {
+static bool is_open(const struct watch_job *job) {
+    static const char *const words[] = {"queued", "placed", "running", "proved"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (!strcmp(words[i], job->state)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void draw_jobs_of(struct top_pen *pen, const struct watch *picture, uint32_t priority,
+                         const struct sha256 *key) {
     char age[16];
     for (size_t i = 0; i < picture->jobs_count; i++) {
         const struct watch_job *job = &picture->jobs[i];
         if (job->has_key && job->priority == priority && !memcmp(&job->key, key, sizeof *key) &&
-            !strcmp(job->state, "queued")) {
-            uint64_t ms = pen->now_ms > job->last_ms ? pen->now_ms - job->last_ms : 0;
-            pen_put(pen, 1, PLAIN, "%-22.22s %-9.9s for %-7s %s", job->job, job->tenant,
-                    pen_span_text(age, ms * 1000000), job->label);
+            is_open(job)) {
+            uint64_t ms = pen->now_ms > job->first_ms ? pen->now_ms - job->first_ms : 0;
+            pen_put(pen, 1, PLAIN, "%-22.22s %-9.9s %-8s %-7s %s", job->job, job->tenant,
+                    job->state, pen_span_text(age, ms * 1000000), job->label);
             pen->line++;
         }
     }
@@ -222,9 +237,9 @@ void top_draw_queue(struct top_pen *pen, const struct watch *picture, uint32_t p
     pen->line++;
     draw_hands_of(pen, picture, priority, key);
     pen->line++;
-    pen_put(pen, 1, TITLE, "waiting, of the jobs heard of since top began");
+    pen_put(pen, 1, TITLE, "open jobs, of those heard of since top began");
     pen->line++;
-    draw_waiting_of(pen, picture, priority, key);
+    draw_jobs_of(pen, picture, priority, key);
 }
 
 /* --- One job --- */
