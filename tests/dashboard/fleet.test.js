@@ -127,6 +127,14 @@ test("a witness that satisfies nothing is told as a failure with its cause", asy
   await until("the failure", async () => /unsatisfied[\s\S]*E_UNSAT|unsatisfied[\s\S]*satisfy/.test(await text()));
 });
 
+// In a page: can it open a socket to there?
+const opens = (to) =>
+  new Promise((resolve) => {
+    const socket = new WebSocket(to);
+    socket.onopen = () => resolve(true);
+    socket.onerror = () => resolve(false);
+  });
+
 test("other pages' scripts are not let in", async () => {
   const server = JSON.parse(await (await fetch(`${url}config.json`)).text()).server;
   const answer = (origin) =>
@@ -135,27 +143,11 @@ test("other pages' scripts are not let in", async () => {
       () => 0,
     );
   assert.notEqual(await answer("https://evil.example.org"), 101);
-  const opened = await page.evaluate(
-    (to) =>
-      new Promise((resolve) => {
-        const socket = new WebSocket(to);
-        socket.onopen = () => resolve(true);
-        socket.onerror = () => resolve(false);
-      }),
-    server,
-  );
+  const opened = await page.evaluate(opens, server);
   assert.equal(opened, true); // the page's own
   const foreign = await browser.context.newPage();
   await foreign.goto("data:text/html,<p>foreign");
-  const crept = await foreign.evaluate(
-    (to) =>
-      new Promise((resolve) => {
-        const socket = new WebSocket(to);
-        socket.onopen = () => resolve(true);
-        socket.onerror = () => resolve(false);
-      }),
-    server,
-  );
+  const crept = await foreign.evaluate(opens, server);
   await foreign.close();
   assert.equal(crept, false);
 });
@@ -240,19 +232,17 @@ test("bellows dev --demo shows a fleet at work within ten seconds", async () => 
   await page.evaluate(() => (location.hash = "#/fleet"));
   await until("proofs per minute", async () => /[1-9]\d* per min/.test(await text()));
   await until("what a proof costs", async () => /A proof costs\s+[\d.]+.[µm]?s/.test(await text()));
-  const bars = await page.$$eval("svg.bar", (all) =>
-    all.map((bar) =>
-      [...bar.querySelectorAll("rect")].map((rect) => [rect.getAttribute("class"), parseFloat(rect.getAttribute("width"))]),
-    ),
-  );
-  assert.equal(bars.length, 2);
-  for (const bar of bars) {
-    assert.ok(Math.abs(bar.reduce((sum, [, width]) => sum + width, 0) - 100) < 0.5, `${bar}`);
-    assert.ok(
-      bar.some(([name]) => name.startsWith("acc-compute")) && bar.some(([name]) => name === "acc-wait-no-work"),
-      `${bar}`,
+  let bars = [];
+  const shows = (bar, account) => bar.some(([name]) => name.startsWith(account));
+  await until("both devices computed and waited", async () => {
+    bars = await page.$$eval("svg.bar", (all) =>
+      all.map((bar) =>
+        [...bar.querySelectorAll("rect")].map((rect) => [rect.getAttribute("class"), parseFloat(rect.getAttribute("width"))]),
+      ),
     );
-  }
+    return bars.length === 2 && bars.every((bar) => shows(bar, "acc-compute") && shows(bar, "acc-wait-no-work"));
+  });
+  for (const bar of bars) assert.ok(Math.abs(bar.reduce((sum, [, width]) => sum + width, 0) - 100) < 0.5, `${bar}`);
   await page.evaluate(() => (location.hash = "#/device/dev/0"));
   await until("its timeline", async () => (await page.locator(".chart path[class^=acc-compute]").count()) > 3);
   assert.match(await text(), /cpu: [\s\S]*compute\.msm_h/);

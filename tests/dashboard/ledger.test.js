@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { accountOf, ACCOUNTS, busy, columns, difference, sampleOf, shares, sum, why } from "../../deploy/dashboard/src/ledger.js";
+import { accountOf, accountOfStep, ACCOUNTS, busy, columns, difference, sampleOf, shares, sum, why } from "../../deploy/dashboard/src/ledger.js";
 
 const sample = (at, accounts, open = 0, session = "s") => {
   const map = new Map(Object.entries(accounts));
@@ -140,6 +140,14 @@ test("the page knows every account of the ledger's table", () => {
       .filter((name) => name !== "running")
       .sort(),
   );
+});
+
+test("every step of a story has the colour of an account", () => {
+  const table = readFileSync(new URL("../../node/telemetry/span_table.h", import.meta.url), "utf8");
+  const steps = [...table.matchAll(/ROW\(\w+,\s*"(\w+)"/g)].map((match) => match[1]);
+  assert.ok(steps.length > 15);
+  for (const step of steps) assert.notEqual(accountOf(accountOfStep(step)).group, "unknown", step);
+  assert.equal(accountOfStep("msm_a"), "compute.msm_a");
 });
 
 test("every account has a colour of its own in the style sheet", () => {

@@ -95,6 +95,17 @@ test("a job is found, and its page has its steps with bytes and rates", async ()
   assert.ok(inside);
 });
 
+test("a queue leads to the jobs of its key", async () => {
+  await open();
+  const link = page.locator("section", { has: page.locator("h2", { hasText: "Queues" }) }).locator("tbody a").first();
+  const key = await link.innerText();
+  await link.click();
+  await until("its jobs", async () => (await page.locator("tbody tr").count()) > 3);
+  assert.equal(await page.inputValue("#job-search"), key);
+  const keys = await page.$$eval("tbody td[data-title=Key]", (cells) => cells.map((cell) => cell.textContent));
+  assert.deepEqual([...new Set(keys)], [key]);
+});
+
 test("cost and failures are told with their cause", async () => {
   await open("#/cost");
   assert.match(await text(), /cuda: NVIDIA H200[\s\S]*J/);
@@ -216,6 +227,40 @@ test("lanes that are silent are shown as such, also to a page that comes late", 
   await open();
   assert.equal(await page.locator(".lane[data-silent]").count(), 5);
   assert.match(await text(), /Not heard for/);
+});
+
+test("where the server asks for a user and a password, so does the page", async () => {
+  const asking = new NatsServer(join(dir, "asking"), RIGHTS.replace(", no_auth_user: dashboard", "").replace("\nno_auth_user: fleet", ""));
+  await asking.start();
+  const site = await serve(PAGE, { server: asking.webUrl, prefix: "bellows" });
+  const login = async (password) => {
+    await page.fill("#who input[name=user]", "dashboard");
+    await page.fill("#who input[name=password]", password);
+    await page.click("#who button");
+  };
+  try {
+    await page.goto("about:blank");
+    await page.goto(site.url);
+    await until("the question", () => page.isVisible("#who"));
+    assert.match(await text("#banner"), /does not let this page in/);
+    await login("guessed");
+    await until("the question again", () => page.isVisible("#who"));
+    await login("dashboard");
+    await until("the connection", async () => (await text("#status")) === "live");
+    assert.equal(await page.isVisible("#who"), false);
+    assert.equal(await page.isVisible("#banner"), false);
+    assert.equal(await page.inputValue("#who input[name=password]"), "");
+    const worker = await connect({ servers: asking.url, user: "fleet", pass: "fleet" });
+    worker.publish(
+      "bellows.tel.behind-a-login.0.lane",
+      encode("LaneReport", { version: 1, node: "behind-a-login", gpu: 0, session: "a", atUnixMs: Date.now(), state: 2, depthMax: 4 }),
+    );
+    await until("what it hears", async () => /behind-a-login/.test(await text()));
+    await worker.close();
+  } finally {
+    await site.close();
+    await asking.kill();
+  }
 });
 
 test("a fleet that is not there yet is waited for", async () => {

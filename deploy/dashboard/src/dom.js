@@ -1,5 +1,6 @@
 // Making and changing elements. Text is always set as text: nothing that came in a message is ever read as HTML.
 
+export const NOTHING = "–"; // in a cell: a narrow screen leaves it out
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(node, props, children) {
@@ -85,7 +86,13 @@ export function table(caption, columns, keyOf, empty, narrow = "rows") {
       return {
         node: h("tr", { role: "row" }, cells),
         update: (now) =>
-          columns.forEach((c, i) => (c.update ? c.update(cells[i], now) : c.text && setText(cells[i], c.text(now)))),
+          columns.forEach((c, i) => {
+            if (c.update) return c.update(cells[i], now);
+            if (!c.text) return;
+            const text = c.text(now);
+            setText(cells[i], text);
+            setAttribute(cells[i], "data-empty", text === NOTHING);
+          }),
       };
     },
     keyOf,

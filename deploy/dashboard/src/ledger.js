@@ -46,6 +46,25 @@ export function accountOf(name) {
   return BY_NAME.get(name) ?? { name, label: name, meaning: "unknown to this page", group: "unknown", order: ACCOUNTS.length };
 }
 
+// The account whose colour a step of a partition's story has: what a device that waited for it would be booked to.
+const WAITED_FOR = {
+  record: "wait.record",
+  key_fetch: "wait.key",
+  key_open: "wait.key",
+  key_load: "wait.key",
+  memory: "wait.pinned",
+  fetch: "wait.fetch",
+  decode: "wait.decode",
+  unpack: "wait.decode",
+  upload: "upload",
+  queue: "wait.lock",
+  assemble: "wait.finish",
+  verify: "wait.finish",
+  settle: "wait.finish",
+  store: "wait.record",
+};
+export const accountOfStep = (step) => WAITED_FOR[step] ?? COMPUTE + step;
+
 // What a report says, in the form that the rings keep: {at, session, wall, open, accounts: Map name → ns}.
 export function sampleOf(report) {
   const accounts = new Map();

@@ -24,6 +24,7 @@ const VIEWS = {
   cost: { title: () => "Cost", make: costView, words: 0 },
   failures: { title: () => "Failures", make: failuresView, words: 0 },
   device: { title: ([node, gpu]) => `Device ${node}.${gpu}`, make: deviceView, words: 2, tab: "fleet" },
+  find: { title: () => "Jobs", make: jobsView, words: 1, tab: "jobs" },
   job: { title: ([, id]) => `Job ${id}`, make: jobView, words: 2, tab: "jobs" },
 };
 

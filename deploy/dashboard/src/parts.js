@@ -3,6 +3,7 @@ import { h, setAttribute, setText } from "./dom.js";
 
 export const link = {
   lane: (lane) => `#/device/${encodeURIComponent(lane.node)}/${lane.gpu}`,
+  find: (word) => `#/find/${encodeURIComponent(word)}`,
   job: ({ tenant, id }) => `#/job/${encodeURIComponent(tenant)}/${encodeURIComponent(id)}`,
 };
 

@@ -5,7 +5,7 @@ import { isDone } from "./figures.js";
 import { ago, bytes, count, digits, duration, energy, key, percent, power } from "./format.js";
 import { busy, why } from "./ledger.js";
 import { MINUTE_MS, PRIORITIES } from "./model.js";
-import { badge, link, section, tiles } from "./parts.js";
+import { badge, link, linkCell, section, tiles } from "./parts.js";
 
 export const SENSOR = { utilisation: 1, power: 3, energy: 4, temperature: 5, receive: 8, transmit: 9, generation: 10, width: 11 };
 
@@ -25,7 +25,14 @@ export function fleetView(root, model) {
     "Queues",
     [
       { title: "Priority", text: (q) => PRIORITIES[q.priority] ?? q.priority },
-      { title: "Key", class: "code", text: (q) => key(q.keyDigest) },
+      {
+        title: "Key",
+        class: "code",
+        ...linkCell(
+          (q) => link.find(key(q.keyDigest)),
+          (q) => key(q.keyDigest),
+        ),
+      },
       { title: "Label", text: (q) => q.label || "–" },
       { title: "Waiting", class: "number", text: (q) => count(q.partitionsCount) },
       { title: "Oldest", class: "number", text: (q) => duration(q.oldestNs) },

@@ -1,8 +1,10 @@
 // One job: what became of it, and where each of its partitions spent its time.
-import { h, keyed, setAttribute, setText, table } from "./dom.js";
+import { accountClass } from "./chart.js";
+import { h, keyed, s, setAttribute, setText, table } from "./dom.js";
 import { causeOf } from "./causes.js";
 import { waterfall } from "./figures.js";
 import { ago, bytes, clockFine, duration, energy, key, percent, rate } from "./format.js";
+import { accountOf, accountOfStep } from "./ledger.js";
 import { hasEnded, PRIORITIES, stateOfEvent } from "./model.js";
 import { badge, link, section, tiles } from "./parts.js";
 
@@ -131,19 +133,24 @@ function updateFigures(t, job, model) {
 // A partition's waterfall. Made once: a report never changes.
 function reportCard(report) {
   const rows = waterfall(report).map((span) => {
-    const fill = h("span", { class: `fill${span.outcome && span.outcome !== "ok" ? " bad" : ""}` });
-    fill.style.setProperty("margin-left", `${(span.left * 100).toFixed(2)}%`);
-    fill.style.setProperty("width", `${Math.max(0.3, span.width * 100).toFixed(2)}%`);
     const outcome = span.outcome && span.outcome !== "ok" ? span.outcome : "";
+    const account = accountOfStep(span.step);
+    const fill = s("rect", {
+      class: `fill ${outcome ? "bad" : accountClass(account)}`,
+      x: `${(Math.min(0.997, span.left) * 100).toFixed(2)}%`,
+      width: `${Math.max(0.3, span.width * 100).toFixed(2)}%`,
+      height: "100%",
+      rx: 2,
+    });
     return h(
       "tr",
       null,
-      h("th", { scope: "row" }, span.step.replaceAll("_", " ")),
-      h("td", { class: "track", "aria-hidden": "true" }, fill),
+      h("th", { scope: "row", title: accountOf(account).meaning }, span.step.replaceAll("_", " ")),
+      h("td", { class: "track", "aria-hidden": "true" }, s("svg", { width: "100%", height: 12 }, fill)),
       h("td", { class: "number" }, duration(span.ns)),
       h("td", { class: "number" }, span.bytes ? bytes(span.bytes) : "–"),
       h("td", { class: "number" }, rate(span.bytes, span.ns)),
-      h("td", null, outcome || span.device || "–"),
+      h("td", null, outcome || span.device || "device"),
     );
   });
   const outcome = h("span");

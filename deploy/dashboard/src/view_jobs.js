@@ -6,12 +6,14 @@ import { badgeCell, link, linkCell, section } from "./parts.js";
 
 const SHOWN_MAX = 100;
 
-export function jobsView(root, model) {
+// `word`: what is looked for at first.
+export function jobsView(root, model, [word = ""] = []) {
   const search = h("input", {
     type: "search",
     id: "job-search",
     autocomplete: "off",
     spellcheck: "false",
+    value: word,
     placeholder: "job, tenant, label, key, node",
   });
   const state = h(

@@ -27,7 +27,10 @@ export function plotsView(root, model) {
         at = (span) => span.atUnixMs;
       const { from, to, step } = timeSpan(firstOf(model), model.now(), "slot");
       const time = { from, to, gap: 4 * step };
-      const perMinute = perSlot(done, at, from, to - 1, step).map(([ms, n]) => [ms, (n * 60000) / step]);
+      const whole = ([ms]) => ms + step <= model.now(); // a slot that is not over would look like a drop
+      const perMinute = perSlot(done, at, from, to - 1, step)
+        .filter(whole)
+        .map(([ms, n]) => [ms, (n * 60000) / step]);
       through.update({ ...time, gap: step, series: [{ name: "proofs", points: perMinute }] });
       latency.update({ ...time, series: quantiles(done, (s) => s.totalNs, step) });
       device.update({
