@@ -238,10 +238,12 @@ struct process {
     struct pages *pages; /* owned */
 };
 
+/* The pages ask the coordinator whether it is ready, and it counts into their block until it is closed. */
 static void process_done(struct process *p) {
     atomic_store(&p->running, NULL);
-    pages_close(&p->pages);
+    pages_stop(p->pages);
     coordinator_close(&p->coordinator);
+    pages_close(&p->pages);
     links_close(&p->links);
 }
 

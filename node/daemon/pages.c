@@ -95,11 +95,17 @@ enum err pages_open(struct pages **out, const struct pages_options *options) {
     return OK;
 }
 
+void pages_stop(struct pages *p) {
+    if (p) {
+        expose_close(&p->expose);
+    }
+}
+
 void pages_close(struct pages **p) {
     if (!*p) {
         return;
     }
-    expose_close(&(*p)->expose);
+    pages_stop(*p);
     for (unsigned i = 0; i < (*p)->count; i++) {
         metric_block_unmap(&(*p)->blocks[i]);
         close((*p)->fds[i]);

@@ -32,6 +32,8 @@ struct pages_options {
 };
 FALLIBLE pages_open(struct pages **out, const struct pages_options *options);
 void pages_close(struct pages **p); /* for AUTO */
+/* Serves nothing any more, and no `ready` runs; the blocks stay until pages_close. */
+void pages_stop(struct pages *p);
 
 struct metric_block *pages_block(struct pages *p, unsigned idx); /* lent; NULL when p is */
 /* The descriptor that the next child inherits, and no other one: lend before it is started, keep after. */

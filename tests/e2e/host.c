@@ -134,12 +134,25 @@ void host_start(struct host *h) {
     host_connect(h);
 }
 
+/* By SIGTERM, like a unit is stopped: it says so and ends with 0. */
+static void end_coordinator(struct host *h) {
+    bool ended = h->coordinator.pid == 0;
+    struct child_end end = {0};
+    child_signal(&h->coordinator, SIGTERM);
+    for (unsigned i = 0; i < 500 && !ended; i++) {
+        child_poll(&ended, &end, &h->coordinator);
+        clock_sleep_ns(ended ? 0 : SECOND / 100);
+    }
+    CHECK_MSG(ended && end.exit_code == 0, "the coordinator ends with %d, signal %d", end.exit_code,
+              end.signal);
+}
+
 void host_stop(struct host *h) {
     transport_close(&h->user.link);
     for (unsigned i = 0; i < HOST_NODES_MAX; i++) {
         child_stop(&h->nodes[i], 30 * SECOND);
     }
-    child_stop(&h->coordinator, 5 * SECOND);
+    end_coordinator(h);
     check_server_stop(&h->server);
     CHECK_OK(dir_remove_tree(h->dir));
 }
