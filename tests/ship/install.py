@@ -178,6 +178,19 @@ def claim_no_drag(tree):
     assert "if get_option('tests') or get_option('debug_checks')\n    add_project_arguments('-DBELLOWS_DRAG'" in text
 
 
+def claim_playbook(tree):
+    """Each text of the playbook, with anything for its dots, stands in the sources; so does each account that tuning names."""
+    page = read(f"{tree.root}/deploy/README.md")
+    sources = "\n".join(read(path) for path in glob.glob(f"{tree.root}/node/**/*.[ch]", recursive=True))
+    said = re.sub(r'"\s*(PRIu64|PRIu32)?\s*"', "", sources)
+    quoted = re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| (`[^|]*`(?: in the log)?(?:, `[^|]*`)*) \|", page.split("## When something fails")[1], re.MULTILINE)))
+    assert len(quoted) > 20, quoted
+    accounts = re.findall(r"^\| (`[^|]*) \|", page.split("## Tuning")[1].split("## ")[0], re.MULTILINE)
+    for text in quoted + re.findall(r"`([^`]+)`", " ".join(accounts)):
+        pattern = "[^\"]{0,30}".join(re.escape(part) for part in re.split(" ?… ?", text))
+        assert re.search(pattern, said), f"nothing in node says: {text}"
+
+
 CLAIMS = [
     ("everything is installed, and nothing else", claim_there),
     ("every command has a man page with its options, and no others", claim_pages),
@@ -192,6 +205,7 @@ CLAIMS = [
     ("nats-server accepts every configuration", claim_servers),
     ("public headers and messages compile from outside", claim_header),
     ("packages have no slow places", claim_no_drag),
+    ("the playbook quotes what the program says", claim_playbook),
 ]
 
 if __name__ == "__main__":
