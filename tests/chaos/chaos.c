@@ -101,6 +101,8 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"chaos: every promised job has one result that verifies, nothing is left over",
          claim_chaos},
+        {"a full disk refuses jobs with a clear error and loses none that it took",
+         claim_full_disk},
         {"a stand-by leads within 6 s of the leader's kill", claim_failover},
         {"a killed lane's job runs elsewhere within 4 s, a killed node's too", claim_dead_lane},
         {"an idle fleet has a job on a lane in milliseconds", claim_latency},

@@ -7,3 +7,4 @@
 void claim_failover(void);
 void claim_dead_lane(void);
 void claim_latency(void);
+void claim_full_disk(void); /* disk.c */

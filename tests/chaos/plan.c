@@ -10,8 +10,15 @@ static const uint64_t MS = UINT64_C(1000000);
 static const uint64_t GAP_LEAST_NS = UINT64_C(150000000), GAP_MORE_NS = UINT64_C(1100000000);
 static const uint64_t SERVER_REST_NS = UINT64_C(7000000000);
 
-enum target_kind { TARGET_LANE, TARGET_NODE, TARGET_COORDINATOR, TARGET_SERVER, TARGET_WIRE };
-enum { TARGET_KINDS = TARGET_WIRE + 1, TARGETS_MAX = 64 };
+enum target_kind {
+    TARGET_LANE,
+    TARGET_NODE,
+    TARGET_COORDINATOR,
+    TARGET_SERVER,
+    TARGET_WIRE,
+    TARGET_CABLE
+};
+enum { TARGET_KINDS = TARGET_CABLE + 1, TARGETS_MAX = 64 };
 
 static const struct {
     const char *name;
@@ -31,12 +38,14 @@ static const struct {
     [CUT_WIRE] = {"cut", TARGET_WIRE, 6, 50, 6000},
     [HOLE_IN_WIRE] = {"hole", TARGET_WIRE, 4, 50, 6000},
     [SLOW_WIRE] = {"slow", TARGET_WIRE, 4, 500, 6000},
+    [PULL_CABLE] = {"pull", TARGET_CABLE, 4, 200, 6000},
+    [SPOIL_CABLE] = {"spoil", TARGET_CABLE, 4, 500, 6000},
     [FULL_STORE] = {"fill", TARGET_SERVER, 2, 300, 3000},
 };
 
 const char *trouble_label(enum trouble_kind kind) {
-    static const char *const targets[TARGET_KINDS] = {"lane", "node", "coordinator", "server",
-                                                      "wire"};
+    static const char *const targets[TARGET_KINDS] = {"lane",   "node", "coordinator",
+                                                      "server", "wire", "cable"};
     static char labels[TROUBLES_COUNT][32];
     snprintf(labels[kind], sizeof labels[kind], "%s %s", troubles[kind].name,
              targets[troubles[kind].target]);
@@ -63,6 +72,7 @@ static void draw_target(struct chaos_event *e, struct rng *rng, const struct pla
         e->gpu = (unsigned)rng_below(rng, s->lanes_per_node);
         break;
     case TARGET_NODE:
+    case TARGET_CABLE:
         e->target = (unsigned)rng_below(rng, s->nodes_count);
         break;
     case TARGET_COORDINATOR:
@@ -118,6 +128,9 @@ void chaos_event_text(char *out, size_t out_bytes, const struct chaos_event *e,
     case TARGET_COORDINATOR:
         snprintf(target, sizeof target, "coordinator %u", e->target);
         break;
+    case TARGET_CABLE:
+        snprintf(target, sizeof target, "cable of node w%u", e->target);
+        break;
     case TARGET_WIRE:
         if (e->target < c) {
             snprintf(target, sizeof target, "wire of coordinator %u", e->target);
@@ -132,7 +145,7 @@ void chaos_event_text(char *out, size_t out_bytes, const struct chaos_event *e,
     }
     int len = snprintf(out, out_bytes, "%7.3f s  %-6s %s for %.3f s", (double)e->at_ns / 1e9,
                        troubles[e->kind].name, target, (double)(e->end_ns - e->at_ns) / 1e9);
-    if (e->kind == SLOW_WIRE && len > 0 && (size_t)len < out_bytes) {
+    if ((e->kind == SLOW_WIRE || e->kind == SPOIL_CABLE) && len > 0 && (size_t)len < out_bytes) {
         snprintf(out + len, out_bytes - (size_t)len, ", %.0f ms a piece",
                  (double)e->delay_ns / 1e6);
     }

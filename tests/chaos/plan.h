@@ -21,7 +21,9 @@ enum trouble_kind {
     CUT_WIRE,
     HOLE_IN_WIRE,
     SLOW_WIRE,
-    FULL_STORE, /* jobs, records and results may hardly grow any more */
+    PULL_CABLE,  /* of a node in a namespace of its own */
+    SPOIL_CABLE, /* packets are lost and late */
+    FULL_STORE,  /* jobs, records and results may hardly grow any more */
     TROUBLES_COUNT
 };
 /* "kill lane", "freeze server" */
@@ -36,7 +38,8 @@ struct chaos_event {
     enum trouble_kind kind;
     unsigned target; /* node, coordinator or wire; wires: coordinators, nodes, the submitter */
     unsigned gpu;    /* of lanes */
-    uint64_t delay_ns;
+    uint64_t
+        delay_ns; /* of a slow wire or a spoilt cable, which loses a packet of a hundred for every 2 ms */
 };
 enum { EVENTS_MAX = 1024 };
 /* In order of at_ns; returns how many. */

@@ -186,9 +186,11 @@ static void *wires_main(void *ctx) {
     return NULL;
 }
 
-static enum err listen_on(struct wires *w, unsigned idx) {
+static enum err listen_on(struct wires *w, unsigned idx, const char *address) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
+    REQUIRE(!address || inet_pton(AF_INET, address, &at.sin_addr) == 1, E_IO, "%s is no address",
+            address);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     w->listeners[idx] = fd;
     REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 64) == 0 &&
@@ -198,7 +200,8 @@ static enum err listen_on(struct wires *w, unsigned idx) {
     return OK;
 }
 
-enum err wires_open(struct wires **out, unsigned count, unsigned server_port) {
+enum err wires_open(struct wires **out, unsigned count, unsigned server_port,
+                    const char *const *addresses) {
     AUTO(wires_close) struct wires *w = NULL;
     ASSERT(count <= WIRES_MAX);
     TRY(mem_new(&w, 1, sizeof *w));
@@ -209,7 +212,7 @@ enum err wires_open(struct wires **out, unsigned count, unsigned server_port) {
     }
     for (; w->count < count; w->count++) {
         w->listeners[w->count] = -1;
-        TRY(listen_on(w, w->count));
+        TRY(listen_on(w, w->count, addresses ? addresses[w->count] : NULL));
     }
     int rc = pthread_create(&w->thread, NULL, wires_main, w);
     REQUIRE(rc == 0, E_LIMIT, "no thread for the wires: %s", strerror(rc));

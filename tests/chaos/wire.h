@@ -16,7 +16,9 @@ enum wire_mode { WIRE_SOUND, WIRE_CUT, WIRE_HOLE, WIRE_SLOW };
 
 struct wires;
 
-FALLIBLE wires_open(struct wires **out, unsigned count, unsigned server_port);
+/* `addresses`: where each listens; NULL, or NULL in it: on loopback. */
+FALLIBLE wires_open(struct wires **out, unsigned count, unsigned server_port,
+                    const char *const *addresses);
 void wires_close(struct wires **w);
 unsigned wire_port(const struct wires *w, unsigned idx);
 void wire_set(struct wires *w, unsigned idx, enum wire_mode mode, uint64_t delay_ns);

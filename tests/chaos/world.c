@@ -57,8 +57,16 @@ pid_t world_lane_pid(const struct world *w, unsigned node, unsigned gpu) {
     return pid;
 }
 
+static bool is_cabled(const struct world *w, unsigned wire) {
+    return w->cables && wire >= COORDINATORS && wire < SUBMITTER_WIRE;
+}
+
 static void use_wire(struct world *w, unsigned wire) {
-    snprintf(w->host.url, sizeof w->host.url, "nats://127.0.0.1:%u", wire_port(w->wires, wire));
+    bool cabled = is_cabled(w, wire);
+    const char *address = cabled ? cable_address(w->cables, wire - COORDINATORS) : "127.0.0.1";
+    snprintf(w->host.url, sizeof w->host.url, "nats://%s:%u", address, wire_port(w->wires, wire));
+    snprintf(w->host.netns, sizeof w->host.netns, "%s",
+             cabled ? cable_namespace(w->cables, wire - COORDINATORS) : "");
 }
 
 static void start_coordinator(struct world *w, unsigned idx) {
@@ -245,6 +253,15 @@ static void begin(struct world *w, struct trouble_hand *hand, const struct chaos
     case SLOW_WIRE:
         wire_set(w->wires, e->target, WIRE_SLOW, e->delay_ns);
         break;
+    case PULL_CABLE:
+        hand->skipped = !w->cables || !cable_pull(w->cables, e->target);
+        break;
+    case SPOIL_CABLE: {
+        unsigned delay_ms = (unsigned)(e->delay_ns / 1000000);
+        hand->skipped =
+            !w->cables || !cable_spoil(w->cables, e->target, 1 + delay_ms / 2, delay_ms);
+        break;
+    }
     case FULL_STORE:
         fill_store(hand, w);
         break;
@@ -273,6 +290,12 @@ static void end(struct world *w, struct trouble_hand *hand, const struct chaos_e
     case HOLE_IN_WIRE:
     case SLOW_WIRE:
         wire_set(w->wires, e->target, WIRE_SOUND, 0);
+        break;
+    case PULL_CABLE:
+    case SPOIL_CABLE:
+        if (w->cables) {
+            cable_mend(w->cables, e->target);
+        }
         break;
     case FULL_STORE:
         empty_store(w);
@@ -317,8 +340,18 @@ void world_heal(struct world *w) {
 /* --- Life --- */
 
 void world_start(struct world *w) {
+    const char *addresses[SUBMITTER_WIRE + 1] = {NULL}, *why = NULL;
     host_start_server(&w->host, NULL);
-    CHECK_OK(wires_open(&w->wires, SUBMITTER_WIRE + 1, w->host.server.port));
+    w->cables = cables_open(NODES, &why);
+    if (w->cables) {
+        setenv("BELLOWS_PLAINTEXT", "true", 1); /* to their nodes this machine is another one */
+        for (unsigned i = 0; i < NODES; i++) {
+            addresses[COORDINATORS + i] = cable_address(w->cables, i);
+        }
+    } else {
+        printf("cables   none: %s\n", why);
+    }
+    CHECK_OK(wires_open(&w->wires, SUBMITTER_WIRE + 1, w->host.server.port, addresses));
     for (unsigned i = 0; i < COORDINATORS; i++) {
         start_coordinator(w, i);
     }
@@ -341,4 +374,5 @@ void world_stop(struct world *w) {
         child_stop(&w->coordinators[i], 5 * SECOND);
     }
     wires_close(&w->wires);
+    cables_close(&w->cables);
 }

@@ -8,6 +8,7 @@
  * Threads  the claim's: processes die with the thread that started them.
  */
 #pragma once
+#include "tests/chaos/cables.h"
 #include "tests/chaos/plan.h"
 #include "tests/chaos/wire.h"
 #include "tests/e2e/host.h"
@@ -36,7 +37,8 @@ struct world {
     bool coordinator_down[COORDINATORS], node_down[NODES]; /* by the plan */
     uint64_t back_ns[COORDINATORS + NODES]; /* unplanned: started again at; 0: runs */
     struct full_stream full[FULL_STREAMS];
-    struct wires *wires; /* owned */
+    struct wires *wires;   /* owned */
+    struct cables *cables; /* owned; NULL: nodes are in no namespaces */
     struct chaos_event events[EVENTS_MAX];
     struct trouble_hand hands[EVENTS_MAX];
     unsigned events_count, counts[TROUBLES_COUNT], skipped_count;

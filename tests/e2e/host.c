@@ -41,9 +41,10 @@ static const char *runtime_variable(const struct host *h) {
 }
 
 static void start(struct child *out, struct host *h, const char *log, const char *const *words) {
-    const char *argv[WORDS_MAX + 2] = {host_program()};
-    char server[160], path[PATH_BYTES];
-    size_t count = 1;
+    const char *argv[WORDS_MAX + 6] = {"ip", "netns", "exec", h->netns};
+    char server[300], path[PATH_BYTES];
+    size_t count = h->netns[0] ? 4 : 0;
+    argv[count++] = host_program();
     snprintf(server, sizeof server, "--server=%s", h->url[0] ? h->url : h->server.url);
     for (size_t i = 0; words[i]; i++) {
         CHECK(count < WORDS_MAX);
@@ -235,7 +236,7 @@ uint64_t host_stream_count(struct host *h, const char *tail) {
 /* --- Commands --- */
 
 void host_run(struct ran *out, struct host *h, const char *format, ...) {
-    char line[4096], words[WORDS_MAX][PATH_BYTES], log[PATH_BYTES], server[160];
+    char line[4096], words[WORDS_MAX][PATH_BYTES], log[PATH_BYTES], server[300];
     const char *argv[WORDS_MAX + 2] = {host_program()};
     size_t count = 0;
     va_list args;

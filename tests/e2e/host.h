@@ -18,7 +18,8 @@ struct host {
     struct child nodes[HOST_NODES_MAX];
     struct submitter user;
     char dir[256];
-    char url[96];      /* what processes started from now on connect to; "": the server */
+    char url[256];  /* what processes started from now on connect to; "": the server */
+    char netns[32]; /* processes started from now on run in this network namespace; "": in ours */
     unsigned commands; /* run so far */
 };
 
