@@ -5,6 +5,7 @@
  *
  * First a fifth of the lanes' capacity for a while: how long from submit to lane when lanes are idle. Then M jobs at F times the
  * capacity (0: as fast as they can be sent), until every one has its result: how much of the lanes' time is lost while jobs wait.
+ * With --servers N a cluster of N, three copies of each control stream.
  * With --idle only the first, of M jobs that all take the mean: also what the fleet adds between submit and result.
  *
  * The makespan is compared with two bounds: all the work divided by the lanes, or the longest job, which no schedule beats; and one
@@ -27,6 +28,7 @@
 #include "proto/fleet.pb-c.h"
 #include "tests/sim/hall.h"
 #include "tests/sim/load.h"
+#include "tests/sim/servers.h"
 
 #define SECOND UINT64_C(1000000000)
 /* The first jobs teach the fleet its keys, every key at least once; they are not counted. */
@@ -36,7 +38,7 @@ static const double LATENCY_LOAD = 0.2;
 
 static struct {
     double lanes, jobs, seed, mean_ms, sigma, load, limit_s, load_ms, device_ppm, stuck_ppm,
-        wrong_ppm, idle;
+        wrong_ppm, idle, servers;
 } asked = {.lanes = 50,
            .jobs = 1500,
            .seed = 1,
@@ -44,7 +46,8 @@ static struct {
            .sigma = 0.5,
            .load = 1.5,
            .limit_s = 720,
-           .load_ms = 300};
+           .load_ms = 300,
+           .servers = 1};
 
 static const struct {
     const char *name;
@@ -63,6 +66,7 @@ static const struct {
     {"--stuck-ppm", &asked.stuck_ppm, 0, 1000000},
     {"--wrong-ppm", &asked.wrong_ppm, 0, 1000000},
     {"--idle", &asked.idle, 0, 1},
+    {"--servers", &asked.servers, 1, SERVERS_MAX},
 };
 
 struct usage { /* of a process */
@@ -71,6 +75,7 @@ struct usage { /* of a process */
 
 struct sim {
     struct host host;
+    struct servers servers;
     struct sim_model model;
     struct sim_counts counts;
     struct hall *hall;
@@ -166,12 +171,27 @@ static uint64_t results_count(struct sim *s) {
     return s->results_count = stream_count(s, "DONE", s->results_count);
 }
 
+/* Of all servers together. */
+static struct usage usage_of_servers(const struct sim *s) {
+    struct usage all = usage_of(s->host.server.pid);
+    for (unsigned i = 1; i < s->servers.count; i++) {
+        struct usage one = usage_of(s->servers.others[i - 1].pid);
+        all.cpu_s += one.cpu_s;
+        all.rss_mib += one.rss_mib;
+    }
+    return all;
+}
+
+static const char *url_of(const struct sim *s) {
+    return s->host.url[0] ? s->host.url : s->host.server.url;
+}
+
 /* --- Setting up --- */
 
 static void start(struct sim *s) {
     char cache[400], tail[128], witness[128];
     struct ran ran;
-    host_start(&s->host);
+    servers_start(&s->servers, &s->host, (unsigned)asked.servers);
     snprintf(cache, sizeof cache, "%s/remembered", s->host.dir);
     setenv("BELLOWS_CACHE", cache, 1);
     s->model = (struct sim_model){.mean_ns = (uint64_t)(asked.mean_ms * 1e6),
@@ -187,7 +207,7 @@ static void start(struct sim *s) {
         host_run(&ran, &s->host, "key push @%s --allow-insecure-keys", tail);
         CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
     }
-    struct hall_options options = {.url = s->host.server.url,
+    struct hall_options options = {.url = url_of(s),
                                    .dir = s->host.dir,
                                    .lanes_count = (unsigned)asked.lanes,
                                    .lanes_per_node = LANES_PER_NODE,
@@ -201,7 +221,7 @@ static void start(struct sim *s) {
            (options.lanes_count + LANES_PER_NODE - 1) / LANES_PER_NODE,
            (double)(clock_ns() - start_ns) / 1e9);
     fflush(stdout);
-    struct transport_options ear = {.url = s->host.server.url};
+    struct transport_options ear = {.url = url_of(s)};
     struct subscribe_options hear = {
         .handler = on_assignment, .handler_ctx = s, .pending_max = 1 << 20};
     struct subject filter = filter_lanes(&s->host.user.space);
@@ -210,7 +230,7 @@ static void start(struct sim *s) {
     hear.handler = on_result;
     filter = filter_done(&s->host.user.space);
     CHECK_OK(transport_subscribe(&s->results, s->ear, filter.text, &hear));
-    CHECK_OK(load_open(&s->load, s->host.server.url, s->sent_ns));
+    CHECK_OK(load_open(&s->load, url_of(s), s->sent_ns));
 }
 
 static double capacity(void) {
@@ -336,7 +356,7 @@ static void measure_load(struct sim *s, struct outcome *out) {
     struct watch w = {.placed_second = atomic_load(&s->placed_count)};
     uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
     struct usage coordinator = usage_of(s->host.coordinator.pid);
-    struct usage server = usage_of(s->host.server.pid), own = usage_of(getpid());
+    struct usage server = usage_of_servers(s), own = usage_of(getpid());
     uint64_t start_ns = clock_ns(), last_ns = start_ns, counted_ns = start_ns;
     uint64_t placed = w.placed_second;
     CHECK_OK(load_start(s->load, &plan));
@@ -378,7 +398,7 @@ static void measure_load(struct sim *s, struct outcome *out) {
     out->work_bound_s = bound_s > longest_s ? bound_s : longest_s;
     out->line_bound_s = one_line_s(s, begun, atomic_load(&s->counts.begun) - begun);
     out->coordinator = usage_of(s->host.coordinator.pid);
-    out->server = usage_of(s->host.server.pid);
+    out->server = usage_of_servers(s);
     out->own = usage_of(getpid());
     out->coordinator.cpu_s -= coordinator.cpu_s;
     out->server.cpu_s -= server.cpu_s;
@@ -441,12 +461,12 @@ static void print_table(const struct sim *s, const struct outcome *o) {
 
 static void print_json(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
-    printf("{\"bench\": \"sim\", \"lanes\": %.0f, \"jobs\": %" PRIu64
+    printf("{\"bench\": \"sim\", \"servers\": %.0f, \"lanes\": %.0f, \"jobs\": %" PRIu64
            ", \"seed\": %.0f, \"mean_ms\": %.0f, \"sigma\": %.2f, \"load\": %.2f, "
            "\"latency_p50_ms\": %.3f, \"latency_p99_ms\": %.3f, \"placed_per_s\": %.1f, "
            "\"placed_peak_per_s\": %.1f, ",
-           asked.lanes, s->jobs_count, asked.seed, asked.mean_ms, asked.sigma, asked.load,
-           o->latency_p50_ms, o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
+           asked.servers, asked.lanes, s->jobs_count, asked.seed, asked.mean_ms, asked.sigma,
+           asked.load, o->latency_p50_ms, o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
     printf("\"makespan_s\": %.2f, \"work_bound_s\": %.2f, \"line_bound_s\": %.2f, "
            "\"over_work\": %.4f, \"over_line\": %.4f, \"idle_share\": %.5f, \"fairness\": %.5f, "
            "\"fairness_s\": %.1f, \"coordinator_cores\": %.3f, \"coordinator_mib\": %.1f, ",
@@ -484,6 +504,7 @@ static void sim_stop(struct sim *s) {
     transport_close(&s->ear);
     load_close(&s->load);
     hall_close(&s->hall);
+    servers_stop(&s->servers);
     host_stop(&s->host);
 }
 
@@ -504,11 +525,11 @@ static void claim_idle(void) {
         "latency  submit to lane: p50 %.2f ms, p99 %.2f ms; submit to result, less the proof: p50 "
         "%.2f ms, p99 %.2f ms\n",
         o.latency_p50_ms, o.latency_p99_ms, o.added_p50_ms, o.added_p99_ms);
-    printf("{\"bench\": \"sim-idle\", \"lanes\": %.0f, \"jobs\": %" PRIu64
+    printf("{\"bench\": \"sim-idle\", \"servers\": %.0f, \"lanes\": %.0f, \"jobs\": %" PRIu64
            ", \"mean_ms\": %.0f, \"to_lane_p50_ms\": %.3f, \"to_lane_p99_ms\": %.3f, "
            "\"added_p50_ms\": %.3f, \"added_p99_ms\": %.3f}\n",
-           asked.lanes, s->jobs_count, asked.mean_ms, o.latency_p50_ms, o.latency_p99_ms,
-           o.added_p50_ms, o.added_p99_ms);
+           asked.servers, asked.lanes, s->jobs_count, asked.mean_ms, o.latency_p50_ms,
+           o.latency_p99_ms, o.added_p50_ms, o.added_p99_ms);
     fflush(stdout);
     sim_stop(s);
     sim_free(s);
