@@ -32,7 +32,7 @@ enum {
     NVML_PCIE_RX = 1
 };
 
-static const uint64_t POWER_NS = UINT64_C(100000000); /* the card counts its energy no finer */
+static const uint64_t COUNT_NS = UINT64_C(60000000000);
 static const uint64_t LINK_NS = UINT64_C(10000000000);
 
 struct sensors {
@@ -41,8 +41,10 @@ struct sensors {
     bool running;
     bool transmits; /* whose turn it is of the link's rates */
     struct readings last;
-    uint64_t energy_start, energy_mj, energy_ns; /* the last reading, and when; 0: none */
-    uint64_t link_ns;                            /* when the link was asked for last; 0: never */
+    double energy_mj;              /* since sensors_open */
+    uint64_t energy_start;         /* the card's count then */
+    uint64_t power_ns, counted_ns; /* when they were read last */
+    uint64_t link_ns;              /* when the link was asked for last; 0: never */
     nvml_plain *init, *shutdown;
     nvml_by_uuid *by_uuid;
     nvml_rates *utilisation;
@@ -116,6 +118,7 @@ void sensors_open(struct sensors **out, const char *device) {
     load_symbols(s);
     if (find_device(s, device)) {
         (void)read_total_energy(&s->energy_start, s);
+        s->power_ns = s->counted_ns = clock_ns();
         *out = TAKE(s);
     }
 }
@@ -152,21 +155,21 @@ static void read_chosen(struct readings *out, enum sensor sensor, const struct s
     put(out, sensor, known, value * factor);
 }
 
-/* The mean power since the last reading: the driver's own mean takes it milliseconds to say. */
+/* The card's own count of its energy takes the driver milliseconds of processor time to read, its power microseconds. So the energy is the
+ * power summed up, put right by the count each COUNT_NS; it never falls. */
 static void read_power(struct readings *out, struct sensors *s) {
-    uint64_t mj = 0, now_ns = clock_ns(), passed_ns = now_ns - s->energy_ns;
-    bool known = read_total_energy(&mj, s);
-    put(out, SENSOR_ENERGY_MILLIJOULE, known, mj - s->energy_start);
-    if (known && s->energy_ns && passed_ns >= POWER_NS && mj >= s->energy_mj) {
-        put(out, SENSOR_POWER_MILLIWATT, true,
-            (uint64_t)((double)(mj - s->energy_mj) * 1e9 / (double)passed_ns));
-    } else {
-        read_number(out, SENSOR_POWER_MILLIWATT, s, s->power);
+    uint64_t now_ns = clock_ns(), counted_mj;
+    read_number(out, SENSOR_POWER_MILLIWATT, s, s->power);
+    s->energy_mj +=
+        (double)out->values[SENSOR_POWER_MILLIWATT] * (double)(now_ns - s->power_ns) / 1e9;
+    s->power_ns = now_ns;
+    if (now_ns - s->counted_ns >= COUNT_NS && read_total_energy(&counted_mj, s)) {
+        s->energy_mj = (double)(counted_mj - s->energy_start);
+        s->counted_ns = now_ns;
     }
-    if (known && (!s->energy_ns || passed_ns >= POWER_NS)) {
-        s->energy_mj = mj;
-        s->energy_ns = now_ns;
-    }
+    uint64_t told_mj = out->values[SENSOR_ENERGY_MILLIJOULE], mj = (uint64_t)s->energy_mj;
+    put(out, SENSOR_ENERGY_MILLIJOULE, out->known[SENSOR_POWER_MILLIWATT],
+        mj > told_mj ? mj : told_mj);
 }
 
 static void read_link(struct readings *out, struct sensors *s) {

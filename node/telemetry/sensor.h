@@ -2,8 +2,8 @@
  *
  * Without the library, or without a card that answers to the name, sensors_open gives NULL and every reading is absent; nothing
  * else depends on them. A call takes the driver between microseconds and twenty milliseconds, so they are read by a thread that nobody waits
- * for, and what is dear or changes seldom is not asked for every time: the link's speed each LINK_NS, its two rates in turn, the power out of
- * the energy since the last reading. What was not asked for keeps the value it had.
+ * for, and what is dear or changes seldom is not asked for every time: the link's speed each ten seconds, its two rates in turn, the count of
+ * energy each minute. What was not asked for keeps the value it had.
  *
  * Owner    whoever opened it. Threads one.
  */
