@@ -21,7 +21,9 @@
 #include "node/base/mem.h"
 #include "node/key/rows.h"
 
+#include "cuda/copiers.h"
 #include "cuda/fixed.h"
+#include "cuda/inbox.h"
 #include "cuda/layout.h"
 #include "cuda/loader.h"
 
@@ -33,7 +35,6 @@
 enum {
     BOUNCE_BYTES = 8 << 20,
     UPLOAD_PIECE = 8 << 20,
-    COPY_PIECE = 1 << 20, /* of one copier */
     COPIERS_MAX = 8,
     MEMORY_RESERVE = 256 << 20
 };
@@ -75,12 +76,14 @@ struct backend_slot {
     char *memory, *pinned;   /* owned */
     struct gpu_msm_streams streams;
     struct stream_in in;
+    struct inbox inbox;
     struct gpu_event *uploaded, *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
     struct gpu_event *done[STEP_COUNT + 1];                     /* done[i + 1]: end of step i */
     struct gpu_pairs pairs[PAIRS_COUNT];                        /* of ranges: by turns */
     bool witness_begun, h_begun;
     unsigned turn;
     size_t staged_bytes; /* of the witness in pinned memory: none when it came pinned */
+    bool summed;         /* the device has nothing more to do with the host's memory */
     struct range_result last;
     struct sums added;
     struct job_watch *watch; /* lent for one job */
@@ -115,6 +118,16 @@ static enum err backend_plan(struct plan *out, struct backend *b, const struct k
         out->chunks_count = l.streamed[i] ? l.parts_count : out->chunks_count;
     }
     return OK;
+}
+
+static enum err backend_pin(struct backend *b, void *host, size_t bytes) {
+    (void)b;
+    return gpu_pin(host, bytes);
+}
+
+static void backend_unpin(struct backend *b, void *host) {
+    (void)b;
+    gpu_unpin(host);
 }
 
 /* --- key --- */
@@ -276,6 +289,7 @@ static void slot_close_gpu(struct backend_slot **slot) {
     if (s) {
         void *memory = s->memory, *pinned = s->pinned;
         gpu_msm_streams_close(&s->streams);
+        inbox_close(&s->inbox);
         gpu_stream_close(&s->in.stream);
         for (unsigned i = 0; i < 2; i++) {
             gpu_event_close(&s->in.sent[i]);
@@ -308,6 +322,9 @@ static enum err slot_open_gpu(struct backend_slot **out, struct backend_key *key
     TRY(gpu_pinned_open(&pinned, key->layout.pinned_bytes));
     s->pinned = pinned;
     TRY(gpu_msm_streams_open(&s->streams));
+    TRY(inbox_open(&s->inbox, key_shape(key->key)->curve, s->memory + key->layout.inbox.at,
+                   key->layout.inbox.bytes, s->pinned + key->layout.inbox_tables.at,
+                   key->layout.tables.bytes));
     TRY(gpu_stream_open(&s->in.stream));
     _Static_assert(LAYOUT_RING_PIECES == 2 && PAIRS_COUNT == 2, "opened in pairs below");
     for (unsigned i = 0; i < 2; i++) {
@@ -358,35 +375,46 @@ static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot) {
 }
 
 /* --- the witness's way into device memory --- */
-struct copy { /* for the copiers */
-    char *to;
-    const char *from;
-    size_t bytes;
-};
-static void copy_piece(void *ctx, size_t idx, unsigned worker_idx) {
-    const struct copy *c = ctx;
-    size_t at = idx * COPY_PIECE, part = c->bytes - at < COPY_PIECE ? c->bytes - at : COPY_PIECE;
-    (void)worker_idx;
-    memcpy(c->to + at, c->from + at, part);
-}
-
 /* Pinned values go straight; others by way of the slot's pinned memory, piece after piece, so that the copy engine works
  * while the next piece is copied. */
 static enum err upload_witness(struct backend_slot *s, const struct witness *w, size_t bytes) {
     const struct gpu_layout *l = &s->key->layout;
     char *device = s->memory + l->witness.at, *staged = s->pinned + l->staged.at;
+    size_t room = l->staged.bytes;
     s->staged_bytes = 0;
     if (gpu_pinned_is(w->values) && gpu_pinned_is(w->values + bytes - 1)) {
         return gpu_upload(device, w->values, bytes, s->streams.main);
     }
-    s->staged_bytes = bytes;
-    for (size_t at = 0; at < bytes; at += UPLOAD_PIECE) {
-        size_t part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
-        struct copy c = {staged + at, (const char *)w->values + at, part};
-        pool_for(s->key->backend->copiers, (part + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &c);
-        TRY(gpu_upload(device + at, staged + at, part, s->streams.main));
+    s->staged_bytes = bytes < room ? bytes : room;
+    for (size_t at = 0, to = 0, part; at < bytes; at += part, to = (to + part) % room) {
+        if (at > 0 && to == 0) { /* from the front again, once that is sent */
+            TRY(gpu_stream_wait(s->streams.main));
+        }
+        part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
+        part = part < room - to ? part : room - to;
+        copiers_copy(s->key->backend->copiers, staged + to, w->values + at, part);
+        TRY(gpu_upload(device + at, staged + to, part, s->streams.main));
     }
     return OK;
+}
+
+static enum err slot_bring(struct backend_slot *s, struct bring *what, struct job_watch *watch) {
+    return inbox_bring(&s->inbox, what, watch);
+}
+
+static void slot_unbring(struct backend_slot *s, uint64_t ticket) {
+    inbox_drop(&s->inbox, ticket);
+}
+
+/* What was brought: the assignment, or a and b before it. */
+static enum err take_brought(struct backend_slot *s, uint64_t ticket) {
+    const struct gpu_layout *l = &s->key->layout;
+    const struct inbox_place places[] = {{s->memory + l->a.at, l->a.bytes},
+                                         {s->memory + l->b.at, l->b.bytes},
+                                         {s->memory + l->witness.at, l->witness.bytes}};
+    unsigned count = s->inbox.vectors_count;
+    ASSERT(count == 1 || count == COUNT_OF(places));
+    return inbox_take(&s->inbox, ticket, places + COUNT_OF(places) - count, count, s->streams.main);
 }
 
 static enum err slot_witness(struct backend_slot *s, const struct witness *w,
@@ -395,9 +423,16 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
     TRY(begin(s, STEP_WITNESS));
     size_t bytes = (size_t)w->count * SCALAR_BYTES;
     ASSERT(bytes == s->key->layout.witness.bytes);
+    s->summed = false;
     TRY(gpu_event_record(s->done[0], s->streams.main));
-    TRY(upload_witness(s, w, bytes));
-    TRY(gpu_event_record(s->uploaded, s->streams.main));
+    if (w->brought) {
+        s->staged_bytes = 0;
+        TRY(gpu_event_record(s->uploaded, s->streams.main));
+        TRY(take_brought(s, w->brought));
+    } else {
+        TRY(upload_witness(s, w, bytes));
+        TRY(gpu_event_record(s->uploaded, s->streams.main));
+    }
     if (s->key->layout.parts_count == 1) {
         TRY(pairs_count(s, PAIRS_WITNESS, false, 0));
     }
@@ -505,8 +540,7 @@ static enum err stream_bytes(struct backend_slot *s, char *to, const struct byte
         char *staged = s->pinned + s->key->layout.ring.at + (size_t)piece * LAYOUT_RING_PIECE;
         ASSERT(at + i - skipped + part <= raw->len);
         TRY(gpu_event_wait(s->in.sent[piece]));
-        struct copy c = {staged, (const char *)raw->ptr + (at + i - skipped), part};
-        pool_for(s->key->backend->copiers, (part + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &c);
+        copiers_copy(s->key->backend->copiers, staged, raw->ptr + (at + i - skipped), part);
         TRY(gpu_upload(to + i, staged, part, s->in.stream));
         TRY(gpu_event_record(s->in.sent[piece], s->in.stream));
         s->in.piece = (piece + 1) % LAYOUT_RING_PIECES;
@@ -611,11 +645,15 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
 static enum err slot_sums(struct sums *out, struct step_times *times, struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     TRY(begin(s, STEP_MSM_H));
+    uint64_t done_ns = 0;
     if (l->parts_count > 1) {
+        TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
+        done_ns = clock_ns();
         TRY(range_add(s));
     }
     for (unsigned i = 0; l->parts_count == 1 && i < KEY_POINTS_COUNT; i++) {
         TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
+        done_ns = clock_ns();
         gpu_msm_finish(sum_of(&s->added, i), &s->pairs[i == KEY_H ? PAIRS_H : PAIRS_WITNESS],
                        group_of(l, i), s->pinned + l->results[i].at);
     }
@@ -623,6 +661,8 @@ static enum err slot_sums(struct sums *out, struct step_times *times, struct bac
         TRY(gpu_event_ns(&times->ns[step], s->done[step], s->done[step + 1]));
     }
     TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
+    s->summed = true;
+    times->finish_ns = clock_ns() - done_ns;
     *out = s->added;
     return OK;
 }
@@ -650,25 +690,19 @@ static enum err slot_h_scalars(uint8_t *out, struct backend_slot *s) {
     return OK;
 }
 
-static void wipe_piece(void *ctx, size_t idx, unsigned worker_idx) {
-    const struct copy *c = ctx;
-    size_t at = idx * COPY_PIECE, part = c->bytes - at < COPY_PIECE ? c->bytes - at : COPY_PIECE;
-    (void)worker_idx;
-    mem_wipe(c->to + at, part);
-}
-
-/* Everything that says something of the witness: the vectors, the digits, what was read back. */
+/* Everything that says something of the witness: the vectors, the digits, what was read back. The device's part is queued before the
+ * next job's first step, and nobody waits for it. */
 static void slot_wipe(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     for (unsigned i = 0; i < GPU_TURNS; i++) {
         IGNORE(gpu_stream_after(s->streams.main, s->streams.reduced[i]));
     }
     IGNORE(gpu_fill(s->memory, 0, l->wiped_bytes, s->streams.main));
-    IGNORE(gpu_stream_wait(s->streams.main));
-    IGNORE(gpu_stream_wait(s->in.stream));
-    struct copy staged = {.to = s->pinned + l->staged.at, .bytes = s->staged_bytes};
-    pool_for(s->key->backend->copiers, (staged.bytes + COPY_PIECE - 1) / COPY_PIECE, wipe_piece,
-             &staged);
+    if (!s->summed) { /* ended early: kernels and copies may still be at it */
+        IGNORE(gpu_stream_wait(s->streams.main));
+        IGNORE(gpu_stream_wait(s->in.stream));
+    }
+    copiers_wipe(s->key->backend->copiers, s->pinned + l->staged.at, s->staged_bytes);
     mem_wipe(s->pinned + l->counts[0].at, l->pinned_bytes - l->counts[0].at); /* and results */
     mem_wipe(s->pairs, sizeof s->pairs);
     mem_wipe(&s->added, sizeof s->added);
@@ -725,6 +759,10 @@ static const struct backend_ops gpu_ops = {
     .multiplier_open = multiplier_open_gpu,
     .multiply = multiply_gpu,
     .multiplier_close = multiplier_close_gpu,
+    .pin = backend_pin,
+    .unpin = backend_unpin,
+    .bring = slot_bring,
+    .unbring = slot_unbring,
 };
 
 static void gpu_backend_drop(struct gpu_backend **b) {
@@ -747,6 +785,8 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
     }
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
+    b->base.memory_bytes = b->memory_bytes;
+    b->base.numa_node = gpu_numa_node(b->device.idx);
     TRY(gpu_pinned_open(&b->bounce, BOUNCE_BYTES));
     TRY(gpu_stream_open(&b->stream));
     TRY(gpu_loader_open(&b->loader));

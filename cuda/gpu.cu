@@ -125,6 +125,33 @@ extern "C" enum err gpu_open(struct gpu_device *out, const char *which) {
     return OK;
 }
 
+#ifdef FIELD_EMULATED /* on no bus */
+extern "C" int gpu_numa_node(int) {
+    return -1;
+}
+#else
+extern "C" int gpu_numa_node(int idx) {
+    char bus[32], path[96];
+    int node = -1;
+    if (cudaDeviceGetPCIBusId(bus, sizeof bus, idx) != cudaSuccess) {
+        cudaGetLastError();
+        return -1;
+    }
+    for (char *c = bus; *c; c++) { /* the kernel's folders have small letters */
+        *c = (char)(*c >= 'A' && *c <= 'F' ? *c - 'A' + 'a' : *c);
+    }
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", bus);
+    FILE *f = fopen(path, "re");
+    if (f) {
+        if (fscanf(f, "%d", &node) != 1) {
+            node = -1;
+        }
+        fclose(f);
+    }
+    return node;
+}
+#endif
+
 extern "C" enum err gpu_stream_open(struct gpu_stream **out) {
     cudaStream_t s;
     CU(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));

@@ -4,7 +4,8 @@
  *
  *   MSM chunks       from 2^25 pairs, four in flight, down to 2^20, two in flight               up to about 15 %
  *   overlap          the reduction of one MSM beside the next                                   up to 10 %
- *   lean twiddles    96 bytes an element of the domain become a few MB                          13 % of the quotient
+ *   lean twiddles    96 bytes an element of the domain become a few MB, and only the assignment
+ *                    of the next job is taken in ahead, or as much of a and b as fits its place   13 % of the quotient
  *   ranges           scalars in 2, 4, 8 … ranges: digits, sort and buckets of a range at once   4 % and the buckets again
  *   streaming        points of B2, then H, then all stay in the file and come range by range    what the bus takes
  *
@@ -13,6 +14,8 @@
 #include "cuda/layout.h"
 
 #include "node/curve/curve.h"
+
+#include "cuda/inbox.h"
 
 #include <string.h>
 
@@ -114,6 +117,15 @@ static size_t place_vectors(struct gpu_layout *l, const struct key_shape *shape)
     return used;
 }
 
+/* Room for the next job: the assignment and, where memory is not short, a and b, however they come. */
+static size_t place_inbox(struct gpu_layout *l, const struct key_shape *shape, size_t *used) {
+    const uint64_t counts[] = {shape->wires_count, shape->domain_size, shape->domain_size};
+    size_t table_bytes = inbox_table_bytes(counts, INBOX_VECTORS_MAX);
+    l->inbox = piece(used, inbox_bytes(counts, l->lean ? 1 : INBOX_VECTORS_MAX));
+    l->tables = piece(used, table_bytes);
+    return table_bytes;
+}
+
 static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     choose_g1_lanes(l);
     size_t used = place_vectors(l, shape);
@@ -137,9 +149,12 @@ static void place_slot(struct gpu_layout *l, const struct key_shape *shape) {
     }
     l->incoming[0] = piece(&used, incoming);
     l->incoming[1] = piece(&used, incoming);
+    size_t table_bytes = place_inbox(l, shape, &used);
     l->slot_bytes = used;
     used = 0;
-    l->staged = piece(&used, (size_t)shape->wires_count * SCALAR_BYTES);
+    size_t staged = (size_t)shape->wires_count * SCALAR_BYTES;
+    l->staged = piece(&used, staged < LAYOUT_STAGED_MAX ? staged : LAYOUT_STAGED_MAX);
+    l->inbox_tables = piece(&used, table_bytes);
     l->ring = piece(&used, incoming ? LAYOUT_RING_PIECES * (size_t)LAYOUT_RING_PIECE : 0);
     l->counts[0] = piece(&used, sizeof(struct gpu_pair_counts));
     l->counts[1] = piece(&used, sizeof(struct gpu_pair_counts));

@@ -16,7 +16,8 @@ enum {
     LAYOUT_DICTIONARY_MAX = 1 << 20, /* distinct coefficients of a key */
     LAYOUT_PARTS_MAX = 1024,
     LAYOUT_RING_PIECE = 8 << 20, /* bytes of a streamed key on their way */
-    LAYOUT_RING_PIECES = 2
+    LAYOUT_RING_PIECES = 2,
+    LAYOUT_STAGED_MAX = 128 << 20 /* of a witness that lies in ordinary memory, at a time */
 };
 
 struct gpu_piece {
@@ -37,9 +38,10 @@ struct gpu_layout {
     size_t dictionary_max, key_bytes;
     /* a slot's block */
     struct gpu_piece witness, a, b, h, pairs, lanes, turns[GPU_TURNS], tails, tiles[2], incoming[2];
+    struct gpu_piece inbox, tables; /* of the next job: see inbox.h */
     size_t slot_bytes, wiped_bytes; /* the first of them say something of the witness */
     /* a slot's pinned block */
-    struct gpu_piece staged, ring, counts[2], results[KEY_POINTS_COUNT];
+    struct gpu_piece staged, ring, inbox_tables, counts[2], results[KEY_POINTS_COUNT];
     size_t pinned_bytes;
     size_t load_bytes; /* host heap while a key is loaded, given back afterwards */
 };

@@ -6,9 +6,11 @@
 #include "node/base/mem.h"
 #include "node/base/pool.h"
 
+#include "cuda/copiers.h"
+
 #include <string.h>
 
-enum { PIECES = 2, PIECE_BYTES = 32 << 20, COPY_BYTES = 1 << 20, THREADS_MAX = 16 };
+enum { PIECES = 2, PIECE_BYTES = 32 << 20, THREADS_MAX = 16 };
 
 struct gpu_loader {
     struct gpu_stream *stream;      /* owned */
@@ -53,25 +55,12 @@ struct gpu_stream *gpu_loader_stream(const struct gpu_loader *l) {
     return l->stream;
 }
 
-struct copy {
-    char *to;
-    const char *from;
-    size_t bytes;
-};
-
-static void copy_part(void *ctx, size_t idx, unsigned worker) {
-    const struct copy *c = ctx;
-    size_t at = idx * COPY_BYTES, part = c->bytes - at < COPY_BYTES ? c->bytes - at : COPY_BYTES;
-    (void)worker;
-    memcpy(c->to + at, c->from + at, part);
-}
-
 static enum err load_piece(struct gpu_loader *l, char *device, const char *host, size_t bytes) {
     unsigned piece = l->next++ % PIECES;
-    struct copy c = {(char *)l->ring + (size_t)piece * PIECE_BYTES, host, bytes};
+    char *staged = (char *)l->ring + (size_t)piece * PIECE_BYTES;
     TRY(gpu_event_wait(l->sent[piece]));
-    pool_for(l->pool, (bytes + COPY_BYTES - 1) / COPY_BYTES, copy_part, &c);
-    TRY(gpu_upload(device, c.to, bytes, l->stream));
+    copiers_copy(l->pool, staged, host, bytes);
+    TRY(gpu_upload(device, staged, bytes, l->stream));
     return gpu_event_record(l->sent[piece], l->stream);
 }
 

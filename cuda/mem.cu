@@ -55,6 +55,17 @@ extern "C" void gpu_pinned_close(void **ptr, size_t bytes) {
     *ptr = nullptr;
 }
 
+extern "C" enum err gpu_pin(void *host, size_t bytes) {
+    CU(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+    return OK;
+}
+
+extern "C" void gpu_unpin(void *host) {
+    if (cudaHostUnregister(host) != cudaSuccess) {
+        cudaGetLastError();
+    }
+}
+
 extern "C" bool gpu_pinned_is(const void *host) {
     cudaPointerAttributes attributes;
     if (cudaPointerGetAttributes(&attributes, host) != cudaSuccess) {

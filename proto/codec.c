@@ -315,14 +315,14 @@ static void expand_bits(uint8_t *out, uint32_t classes) {
     }
 }
 
-FALLIBLE codec_decode_block(uint8_t *out, const struct codec_map *map, uint64_t block_idx,
-                            const uint64_t r[4]) {
-    TRY(codec_check_block(map, block_idx, r));
+/* The first `count` scalars of a block that was checked. */
+static void expand(uint8_t *out, const struct codec_map *map, uint64_t block_idx, uint32_t count,
+                   const uint64_t r[4]) {
     const struct codec_block *b = &map->blocks[block_idx];
     const uint8_t *section = map->section.ptr, *classes = section + b->classes;
     struct cursors c = {section + b->small, section + b->full, b->width};
-    for (uint32_t i = 0; i < b->scalars_count; i += WORD_SCALARS) {
-        uint32_t left = b->scalars_count - i, word = load_u32le(classes + i / 4);
+    for (uint32_t i = 0; i < count; i += WORD_SCALARS) {
+        uint32_t left = count - i, word = load_u32le(classes + i / 4);
         if (left >= WORD_SCALARS && !(word & 0xaaaaaaaau)) {
             expand_bits(out + (size_t)SCALAR * i, word);
         } else {
@@ -330,6 +330,12 @@ FALLIBLE codec_decode_block(uint8_t *out, const struct codec_map *map, uint64_t 
                          left < WORD_SCALARS ? left : WORD_SCALARS, r);
         }
     }
+}
+
+FALLIBLE codec_decode_block(uint8_t *out, const struct codec_map *map, uint64_t block_idx,
+                            const uint64_t r[4]) {
+    TRY(codec_check_block(map, block_idx, r));
+    expand(out, map, block_idx, map->blocks[block_idx].scalars_count, r);
     return OK;
 }
 
@@ -359,4 +365,36 @@ FALLIBLE codec_decode(struct bytes_mut out, struct bytes section, uint64_t value
     struct decode d = {.map = &map, .r = r, .out = out.ptr, .failed = ATOMIC_FLAG_INIT};
     pool_for(pool, (size_t)map.blocks_count, decode_block, &d);
     return d.fault.code == OK ? OK : fault_raise(&d.fault);
+}
+
+/* --- A vector as it came --- */
+
+FALLIBLE scalars_open(struct scalars *out, struct bytes bytes, uint64_t count, bool packed) {
+    struct scalars s = {.count = count, .bytes = bytes, .packed = packed};
+    if (packed) {
+        TRY(codec_open(&s.map, bytes, count));
+    }
+    ASSERT(packed || bytes.len / SCALAR == count);
+    *out = s;
+    return OK;
+}
+
+void scalars_close(struct scalars *s) {
+    codec_close(&s->map);
+    *s = (struct scalars){0};
+}
+
+FALLIBLE scalars_first(uint8_t *out, const struct scalars *s, uint64_t count, const uint64_t r[4]) {
+    ASSERT(count <= s->count);
+    if (!s->packed) {
+        memcpy(out, s->bytes.ptr, (size_t)count * SCALAR);
+        return OK;
+    }
+    for (uint64_t at = 0; at < count; at += PACKED_BLOCK_SCALARS) {
+        uint64_t left = count - at, block_idx = at / PACKED_BLOCK_SCALARS;
+        TRY(codec_check_block(&s->map, block_idx, r));
+        expand(out + (size_t)SCALAR * at, &s->map, block_idx,
+               left < PACKED_BLOCK_SCALARS ? (uint32_t)left : (uint32_t)PACKED_BLOCK_SCALARS, r);
+    }
+    return OK;
 }

@@ -58,3 +58,18 @@ FALLIBLE codec_decode_block(uint8_t *out, const struct codec_map *map, uint64_t 
 /* The whole: out has values_count · 32 bytes. On an error its content is undefined. pool may be NULL. */
 FALLIBLE codec_decode(struct bytes_mut out, struct bytes section, uint64_t values_count,
                       const uint64_t r[4], struct pool *pool);
+
+/* --- A vector as it came --- */
+
+/* Plain scalars, or a packed section with its map; whoever reads it looks at `packed`. */
+struct scalars {
+    uint64_t count;
+    struct bytes bytes; /* lent: 32 bytes a scalar, or the section */
+    bool packed;
+    struct codec_map map; /* owned; of a packed one */
+};
+/* Head and directory of a packed one are checked; nothing else yet. */
+FALLIBLE scalars_open(struct scalars *out, struct bytes bytes, uint64_t count, bool packed);
+void scalars_close(struct scalars *s);
+/* The first `count` of them, plain: out has 32 bytes each. The blocks they stand in are checked; plain ones are not. */
+FALLIBLE scalars_first(uint8_t *out, const struct scalars *s, uint64_t count, const uint64_t r[4]);

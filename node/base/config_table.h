@@ -46,6 +46,10 @@
            "Threads of one CPU lane; 0: the usable cores shared between the lanes.")                                    \
     BYTES( memory,     "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
            "What one lane may use in all; 0: its share of the control group's limit or of the machine.")                \
+    BYTES( staging,    "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
+           "Page-locked memory that bodies are decoded into on a CUDA lane; 0: an eighth of --memory, at most 8 GiB.")  \
+    TEXT(  keep,       "",                      "DIGEST,...",             CONFIG_NODE | CONFIG_DEV,                     \
+           "Keys that a lane loads at its start and keeps loaded; the others leave when their room is needed.")         \
     TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
            "Where fetched proving keys are kept; not set: systemd's $CACHE_DIRECTORY, else a folder of this run, removed after it.") \
     COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \

@@ -3,11 +3,17 @@
  *
  * A lane's figures are those of its reports, one a second: the stretch begins with the last one before the first job and ends with
  * the first one after the last job. So up to two seconds of idleness around the work are in it, and a run should take much longer.
+ *
+ * With --backlog nothing of that is in it, nor the sending: the lanes are drained, all jobs sent, the lanes resumed, and the stretch goes from
+ * the first report after the first job's end to the last one before the last job's.
+ *
+ * With --imitate no fleet is asked: see bench_upload.h.
  */
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/bench.h"
+#include "node/cli/bench_upload.h"
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
 #include "node/cli/fleet_watch.h"
@@ -17,18 +23,24 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENDERS_MAX = 4, JOBS_MAX = 256, WORDS_MAX = 16 };
+enum { SENDERS_MAX = 8, JOBS_MAX = 256, WORDS_MAX = 16, PAIRS_MAX = 16 };
 static const uint64_t LOOK_NS = UINT64_C(20000000);
 static const uint64_t REPORT_NS = UINT64_C(5000000000); /* within which every lane speaks */
+
+struct mark {                   /* a lane's report */
+    struct watch_sample sample; /* at_ms 0: none yet */
+    uint64_t process_bytes;
+};
 
 struct feed {
     struct client client;      /* owned */
     struct fleet_watch *watch; /* owned */
     const struct args *args;
     struct child senders[SENDERS_MAX];
-    struct watch_sample *begins; /* owned: by lane, in the picture's order */
+    struct mark *begins, *ends; /* owned: by lane, in the picture's order */
     size_t lanes_count;
     unsigned jobs_count, sent_count;
+    uint64_t first_end_ms;     /* when the first job's end was seen; 0: not yet */
     char name[NUID_BYTES + 8]; /* the jobs' ids begin with it */
 };
 
@@ -38,6 +50,7 @@ static void feed_done(struct feed *f) {
     }
     watch_close(&f->watch);
     mem_free(f->begins);
+    mem_free(f->ends);
     client_close(&f->client);
 }
 
@@ -67,15 +80,44 @@ static enum err wait_for_reports(struct feed *f, uint64_t since_ms) {
     }
 }
 
+static void mark_lane(struct mark *out, const struct watch_lane *lane) {
+    out->sample = *last_sample(lane);
+    for (size_t i = 0; i < lane->memory_count; i++) {
+        if (!strcmp(lane->memory[i].name, "process")) {
+            out->process_bytes = lane->memory[i].value;
+        }
+    }
+}
+
 static enum err note_begin(struct feed *f) {
     const struct watch *p = watch_picture(f->watch);
     TRY(mem_new(&f->begins, WATCH_LANES_MAX, sizeof *f->begins));
+    TRY(mem_new(&f->ends, WATCH_LANES_MAX, sizeof *f->ends));
     TRY(wait_for_reports(f, 0));
     f->lanes_count = p->lanes_count;
     for (size_t i = 0; i < f->lanes_count; i++) {
-        f->begins[i] = *last_sample(&p->lanes[i]);
+        mark_lane(&f->begins[i], &p->lanes[i]);
     }
     return OK;
+}
+
+/* Of a backlog: the first report after the first end begins a lane's stretch, each one before the last end moves its end. */
+static void note_progress(struct feed *f, unsigned ended) {
+    const struct watch *p = watch_picture(f->watch);
+    if (ended == 0 || ended == f->jobs_count) {
+        return;
+    }
+    if (f->first_end_ms == 0) {
+        f->first_end_ms = clock_unix_ns() / 1000000;
+        memset(f->begins, 0, f->lanes_count * sizeof *f->begins);
+    }
+    for (size_t i = 0; i < f->lanes_count && i < p->lanes_count; i++) {
+        const struct watch_sample *s = last_sample(&p->lanes[i]);
+        bool begun = f->begins[i].sample.at_ms > 0;
+        if (s && (begun ? s->at_ms > f->ends[i].sample.at_ms : s->at_ms > f->first_end_ms)) {
+            mark_lane(begun ? &f->ends[i] : &f->begins[i], &p->lanes[i]);
+        }
+    }
 }
 
 /* --- Sending --- */
@@ -84,15 +126,21 @@ static void job_name_at(char out[ID_BYTES_MAX + 1], const struct feed *f, unsign
     snprintf(out, ID_BYTES_MAX + 1, "%s-%u", f->name, idx);
 }
 
+/* Keys and witnesses by turns: KEY, then what is left. */
+static size_t pairs_count(const struct feed *f) {
+    return (args_rest_count(f->args) + 1) / 2;
+}
+
 static enum err send_next(struct feed *f, struct child *sender) {
     char server[560], job[ID_BYTES_MAX + 1];
+    size_t pair = f->sent_count % pairs_count(f);
     job_name_at(job, f, f->sent_count++);
     snprintf(server, sizeof server, "--server=%s", f->client.server);
     const char *words[WORDS_MAX] = {
         "/proc/self/exe",
         "submit",
-        args_positional(f->args, "KEY"),
-        args_positional(f->args, "WITNESS"),
+        pair ? args_rest(f->args, 2 * pair - 1) : args_positional(f->args, "KEY"),
+        args_rest(f->args, 2 * pair),
         "--job",
         job,
         "--tenant",
@@ -138,12 +186,53 @@ static unsigned count_ended(const struct feed *f, unsigned *failed) {
     return ended;
 }
 
+/* `bellows drain` or `bellows resume` for each node of the fleet. */
+static enum err order_nodes(struct feed *f, const char *verb) {
+    const struct watch *p = watch_picture(f->watch);
+    for (size_t i = 0; i < p->lanes_count; i++) {
+        char server[560];
+        struct child child = {0};
+        struct child_end end = {0};
+        bool ended = false;
+        snprintf(server, sizeof server, "--server=%s", f->client.server);
+        const char *words[WORDS_MAX] = {"/proc/self/exe", verb, p->lanes[i].node, server,
+                                        !strcmp(verb, "drain") ? "--wait" : NULL};
+        if (i > 0 && !strcmp(p->lanes[i].node, p->lanes[i - 1].node)) {
+            continue;
+        }
+        TRY(child_start(&child, &(struct child_options){.argv = words, .log_path = "/dev/null"}));
+        while (!ended) {
+            child_poll(&ended, &end, &child);
+            watch_take(f->watch, LOOK_NS);
+        }
+        REQUIRE(end.exit_code == 0, E_TIMEOUT,
+                "`bellows %s %s` ends with exit code %d and says why", verb, p->lanes[i].node,
+                end.exit_code);
+    }
+    return OK;
+}
+
+static enum err send_backlog(struct feed *f) {
+    bool idle = false;
+    TRY(order_nodes(f, "drain"));
+    while (!idle) {
+        TRY(keep_sending(&idle, f));
+        watch_take(f->watch, LOOK_NS);
+    }
+    return order_nodes(f, "resume");
+}
+
 static enum err feed_fleet(struct feed *f, unsigned *failed) {
+    bool backlog = args_switch(f->args, "backlog");
     for (;;) {
         bool idle = false;
         TRY(keep_sending(&idle, f));
         watch_take(f->watch, LOOK_NS);
-        if (idle && count_ended(f, failed) == f->jobs_count) {
+        unsigned ended = count_ended(f, failed);
+        if (backlog) {
+            note_progress(f, ended);
+        }
+        if (idle && ended == f->jobs_count) {
             return OK;
         }
     }
@@ -151,41 +240,77 @@ static enum err feed_fleet(struct feed *f, unsigned *failed) {
 
 /* --- The ledger --- */
 
-static enum err print_lane(const struct watch_lane *lane, const struct watch_sample *begin,
-                           unsigned jobs, unsigned failed, uint64_t took_ns) {
+/* What the jobs' stories say of a step, all of them together: by a lane that did it. */
+static void add_step(struct text *t, const struct feed *f, const struct watch_lane *lane,
+                     const char *step) {
+    const struct watch *p = watch_picture(f->watch);
+    uint64_t ns = 0, bytes = 0;
+    for (size_t i = 0; i < p->jobs_count; i++) {
+        const struct watch_job *job = &p->jobs[i];
+        if (strncmp(job->job, f->name, strlen(f->name)) || strcmp(job->node, lane->node) ||
+            job->gpu != lane->gpu) {
+            continue;
+        }
+        for (size_t k = 0; k < job->steps_count; k++) {
+            bool same = !strcmp(job->steps[k].name, step);
+            ns += same ? job->steps[k].ns : 0;
+            bytes += same ? job->steps[k].bytes : 0;
+        }
+    }
+    text_addf(t, "\"%s\": {\"bytes\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"gb_s\": %.2f}", step,
+              bytes, ns, ns ? (double)bytes / (double)ns : 0);
+}
+
+static enum err print_lane(const struct feed *f, size_t idx, unsigned failed, uint64_t took_ns) {
     AUTO(text_free) struct text t = {0};
-    const struct watch_sample *end = last_sample(lane);
-    REQUIRE(end->wall_ns > begin->wall_ns, E_NET, "lane %s.%u was started anew meanwhile",
+    const struct watch_lane *lane = &watch_picture(f->watch)->lanes[idx];
+    const struct mark *begin = &f->begins[idx], *end = &f->ends[idx];
+    REQUIRE(begin->sample.at_ms > 0 && end->sample.wall_ns > begin->sample.wall_ns, E_RANGE,
+            "between two reports of lane %s.%u nothing can be measured: it was started anew, or "
+            "more jobs are needed",
             lane->node, lane->gpu);
-    uint64_t wall_ns = end->wall_ns - begin->wall_ns, waits_ns = 0;
+    uint64_t wall_ns = end->sample.wall_ns - begin->sample.wall_ns, waits_ns = 0;
     bench_begin(&t, "feed", lane->device);
     text_addf(&t,
               ", \"node\": \"%s\", \"gpu\": %u, \"jobs\": %u, \"failed\": %u, \"took_ns\": %" PRIu64
               ", \"wall_ns\": %" PRIu64 ", \"accounts\": {",
-              lane->node, lane->gpu, jobs, failed, took_ns, wall_ns);
+              lane->node, lane->gpu, f->jobs_count, failed, took_ns, wall_ns);
     for (int i = 0; i < LEDGER_ACCOUNTS_COUNT; i++) {
         enum ledger_account account = (enum ledger_account)i;
-        uint64_t ns = end->ns[i] - begin->ns[i];
+        uint64_t ns = end->sample.ns[i] - begin->sample.ns[i];
         waits_ns += ledger_account_is_compute(account) ? 0 : ns;
         text_addf(&t, "%s\"%s\": %" PRIu64, i ? ", " : "", ledger_account_name(account), ns);
     }
-    text_addf(&t, "}, \"compute_share\": %.4f}",
-              waits_ns < wall_ns ? 1 - (double)waits_ns / (double)wall_ns : 0);
+    text_addf(&t,
+              "}, \"compute_share\": %.4f, \"process_bytes\": [%" PRIu64 ", %" PRIu64
+              "], \"steps\": {",
+              waits_ns < wall_ns ? 1 - (double)waits_ns / (double)wall_ns : 0, begin->process_bytes,
+              end->process_bytes);
+    static const char *const steps[] = {"fetch", "decode", "unpack", "upload"};
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        text_add(&t, i ? ", " : "");
+        add_step(&t, f, lane, steps[i]);
+    }
+    text_add(&t, "}}");
     TRY(text_done(&t));
     puts(t.ptr);
     return OK;
 }
 
-static enum err run(struct args *args) {
+static enum err run_fleet(struct args *args) {
     AUTO(feed_done)
     struct feed f = {.args = args, .jobs_count = (unsigned)args_number(args, "jobs", 32)};
     unsigned failed = 0;
     char nuid[NUID_BYTES];
+    bool backlog = args_switch(args, "backlog");
     TRY(client_open(&f.client, args));
     TRY(watch_open(&f.watch, f.client.transport, &f.client.space));
     transport_nuid(nuid);
     snprintf(f.name, sizeof f.name, "feed-%s", nuid);
     TRY(note_begin(&f));
+    if (backlog) {
+        TRY(send_backlog(&f));
+    }
     uint64_t start_ns = clock_ns();
     TRY(feed_fleet(&f, &failed));
     uint64_t took_ns = clock_ns() - start_ns;
@@ -193,14 +318,25 @@ static enum err run(struct args *args) {
     const struct watch *p = watch_picture(f.watch);
     REQUIRE(p->lanes_count == f.lanes_count, E_NET, "a lane came meanwhile: run it again");
     for (size_t i = 0; i < p->lanes_count; i++) {
-        TRY(print_lane(&p->lanes[i], &f.begins[i], f.jobs_count, failed, took_ns));
+        if (!backlog) {
+            mark_lane(&f.ends[i], &p->lanes[i]);
+        }
+        TRY(print_lane(&f, i, failed, took_ns));
     }
     return OK;
 }
 
+static enum err run(struct args *args) {
+    REQUIRE(args_rest_count(args) % 2 == 1 && args_rest_count(args) < 2 * PAIRS_MAX, E_USAGE,
+            "keys and witnesses come in pairs, at most %d: KEY WITNESS KEY WITNESS", PAIRS_MAX);
+    return strcmp(args_text(args, "imitate"), "no") ? bench_upload_run(args) : run_fleet(args);
+}
+
 static const struct positional positionals[] = {
     {.name = "KEY", .text = "proving key (.zkey)"},
-    {.name = "WITNESS", .text = "witness (.wtns)"},
+    {.name = "WITNESS",
+     .text = "witness (.wtns); more pairs of a key and a witness may follow, for jobs by turns",
+     .repeats = true},
     {0},
 };
 static const struct option options[] = {
@@ -211,6 +347,13 @@ static const struct option options[] = {
      .least = 1,
      .most = JOBS_MAX,
      .text = "Jobs of one proof each, sent as fast as they go."},
+    {.kind = OPTION_SWITCH,
+     .name = "backlog",
+     .text = "Sends all jobs while the nodes are drained, and looks at the time between the first "
+             "job's end and the last one's."},
+    BENCH_UPLOAD_OPTIONS,
+    OPTION_DEVICE,
+    OPTION_RUNS,
     OPTION_TENANT,
     OPTION_INSECURE,
     OPTIONS_END,
@@ -221,9 +364,11 @@ const struct command cmd_bench_feed = {
     .positionals = positionals,
     .options = options,
     .config = CONFIG_CLIENT,
-    .notes = "One JSON line a lane: the ledger's accounts from before the first job until after "
-             "the last, in ns.\n"
-             "Whatever else the fleet has to do is in it too.\n"
-             "  bellows dev --run 'bellows bench feed circuit.zkey witness.wtns'\n",
+    .notes =
+        "One JSON line a lane: the ledger's accounts from before the first job until after "
+        "the last, in ns.\n"
+        "Whatever else the fleet has to do is in it too.\n"
+        "--imitate asks no fleet: a CUDA device here is given one job's scalars over and over.\n"
+        "  bellows dev --run 'bellows bench feed circuit.zkey witness.wtns'\n",
     .run = run,
 };

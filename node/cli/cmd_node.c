@@ -98,6 +98,8 @@ static enum err run_lane(const struct args *args, const struct config *config, c
                  .device = device_id,
                  .cache_dir = cache,
                  .memory_bytes = config->memory_bytes,
+                 .staging_bytes = config->staging_bytes,
+                 .keep = config->keep[0] ? config->keep : NULL,
                  .allow_insecure_keys = args_switch(args, "allow-insecure-keys"),
                  .threads = threads_of(config, share),
                  .backlog = (uint32_t)config->backlog,

@@ -16,24 +16,21 @@ struct held_chunk {
 };
 
 struct task {
-    struct frame frame; /* its bytes lent from the chunk */
+    struct frame frame;    /* its bytes lent from the chunk */
+    struct decoding *body; /* lent: whoever fetches it waits for the task */
     struct bytes_mut place;
     unsigned chunk_idx;
 };
 
 struct decoders {
     struct queue *tasks; /* owned; of struct task */
-    struct pool *pool;   /* owned; [fetching thread] */
+    struct pool *pool;   /* owned */
     pthread_t threads[DECODERS_MAX];
     struct frame_codec *codecs[DECODERS_MAX]; /* owned; each its thread's */
     unsigned threads_count, started_count;
     struct lock lock;
     struct condition changed;
     struct held_chunk chunks[DECODERS_CHUNKS_MAX]; /* [lock] */
-    unsigned tasks_count;                          /* [lock] not done yet */
-    uint64_t busy_ns;                              /* [lock] of this body */
-    struct fault fault;                            /* [lock] the first of this body */
-    unsigned chunk_idx;                            /* being cut; [fetching thread] */
 };
 
 struct seat { /* what a thread starts with */
@@ -53,14 +50,14 @@ static void release_chunk(struct decoders *d, unsigned idx) {
     message_done(&message);
 }
 
-static void note_done(struct decoders *d, enum err code, uint64_t ns) {
+static void note_done(struct decoders *d, struct decoding *body, enum err code, uint64_t ns) {
     struct fault fault = fault_of(code);
     LOCK_SCOPE(&d->lock);
-    d->busy_ns += ns;
-    if (code != OK && d->fault.code == OK) {
-        d->fault = fault;
+    body->busy_ns += ns;
+    if (code != OK && body->fault.code == OK) {
+        body->fault = fault;
     }
-    if (--d->tasks_count == 0) {
+    if (--body->tasks_count == 0) {
         condition_wake_all(&d->changed);
     }
 }
@@ -74,7 +71,7 @@ static void *decode_main(void *ctx) {
         drag(DRAG_DECODE);
         enum err code = frame_decode(task.place, seat.d->codecs[seat.idx], &task.frame);
         release_chunk(seat.d, task.chunk_idx);
-        note_done(seat.d, code, clock_ns() - start_ns);
+        note_done(seat.d, task.body, code, clock_ns() - start_ns);
     }
     return NULL;
 }
@@ -144,47 +141,54 @@ static unsigned hold_chunk(struct decoders *d, struct message *message) {
     }
 }
 
+struct cutting { /* a chunk of one body, by the thread that fetched it */
+    struct decoders *d;
+    struct decoding *body;
+    unsigned chunk_idx;
+};
+
 /* For body_reader_add: a frame that lies whole in the chunk being cut. */
 static enum err give_away(void *ctx, const struct frame *frame, struct bytes_mut place) {
-    struct decoders *d = ctx;
-    struct task task = {*frame, place, d->chunk_idx};
+    const struct cutting *cut = ctx;
+    struct decoders *d = cut->d;
+    struct task task = {*frame, cut->body, place, cut->chunk_idx};
     lock_take(&d->lock);
-    d->tasks_count++;
-    d->chunks[d->chunk_idx].uses_count++;
+    cut->body->tasks_count++;
+    d->chunks[cut->chunk_idx].uses_count++;
     lock_give(&d->lock);
     enum err put = queue_put(d->tasks, &task, UINT64_MAX);
     ASSERT(put == OK);
     return OK;
 }
 
-enum err decoders_add(struct decoders *d, struct body_reader *reader, struct message *chunk) {
+enum err decoders_add(struct decoders *d, struct decoding *body, struct body_reader *reader,
+                      struct message *chunk) {
     struct bytes data = chunk->data;
     struct fault fault;
-    d->chunk_idx = hold_chunk(d, chunk);
-    body_reader_divert(reader, give_away, d);
+    struct cutting cut = {d, body, hold_chunk(d, chunk)};
+    body_reader_divert(reader, give_away, &cut);
     enum err code = body_reader_add(reader, data);
     body_reader_divert(reader, NULL, NULL);
     fault = fault_of(code);
-    release_chunk(d, d->chunk_idx);
+    release_chunk(d, cut.chunk_idx);
     if (code == OK) {
         lock_take(&d->lock);
-        fault = d->fault;
+        fault = body->fault;
         lock_give(&d->lock);
     }
     return fault.code == OK ? OK : fault_raise(&fault);
 }
 
-enum err decoders_wait(uint64_t *busy_ns, struct decoders *d) {
+enum err decoders_wait(uint64_t *busy_ns, struct decoders *d, struct decoding *body) {
     lock_take(&d->lock);
-    while (d->tasks_count > 0) {
+    while (body->tasks_count > 0) {
         condition_wait(&d->changed, &d->lock);
     }
-    struct fault fault = d->fault;
+    struct fault fault = body->fault;
     if (busy_ns) {
-        *busy_ns = d->busy_ns;
+        *busy_ns = body->busy_ns;
     }
-    d->fault = (struct fault){0};
-    d->busy_ns = 0;
+    *body = (struct decoding){0};
     lock_give(&d->lock);
     return fault.code == OK ? OK : fault_raise(&fault);
 }

@@ -1,6 +1,10 @@
 /* Intake pulls one assignment at a time, as long as the lane has a free place; stage makes it ready: is the job still this lane's, the
  * key on disk and sound, room for the witness, the body fetched and decoded, the record moved to running.
  *
+ * Where the backend has memory of its own, that is not all: the key is loaded there, and the body brought there, too. Several threads stage
+ * then, each one job from beginning to end, so jobs may overtake each other: a key that is fetched, or a large body, holds up only those
+ * that need it.
+ *
  * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it.
  */
 #include <string.h>
@@ -115,47 +119,49 @@ static enum err check_record(struct lane *lane, struct lane_job *job) {
     return OK;
 }
 
-static enum err reserve_body(struct lane *lane, struct lane_job *job) {
-    uint64_t bytes = 0;
-    TRY(job_body_bytes(&bytes, job));
-    REQUIRE(
-        bytes <= lane->bodies_bytes_max, E_LIMIT,
-        "the witness takes %llu bytes, this lane has %llu for witnesses; the option is --memory",
-        (unsigned long long)bytes, (unsigned long long)lane->bodies_bytes_max);
+/* One thread at a time may wait for room, so that small bodies do not pass a large one for ever. */
+static enum err take_room_turn(struct lane *lane, const struct lane_job *job) {
     LOCK_SCOPE(&lane->lock);
-    while (lane->bodies_bytes + bytes > lane->bodies_bytes_max) {
+    while (lane->room_turn) {
         TRY(check_wanted(lane, job));
         struct timespec until = clock_wait_until(FIRST_PAUSE_NS);
         condition_wait_until(&lane->changed, &lane->lock, &until);
     }
-    lane->bodies_bytes += bytes;
-    job->body_bytes = bytes;
+    lane->room_turn = true;
     return OK;
 }
 
-static enum err get_key(struct lane *lane, struct lane_job *job) {
-    if (job->key) {
-        return OK;
+static enum err wait_for_room(struct lane *lane, struct lane_job *job, uint64_t bytes) {
+    for (;;) {
+        enum err code = pinned_take(&job->block, lane->pinned, (size_t)bytes);
+        if (code != E_LIMIT) {
+            return code;
+        }
+        TRY(check_wanted(lane, job));
+        LOCK_SCOPE(&lane->lock);
+        struct timespec until = clock_wait_until(FIRST_PAUSE_NS);
+        condition_wait_until(&lane->changed, &lane->lock, &until);
     }
-    struct keyfile_times times;
-    uint64_t start_ns = clock_ns();
-    job_mark(job, JOB_STAGE_KEY);
-    enum err code = keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
-                                 &job->key_digest, &job->watch.cancel);
-    if (code != OK) {
-        spans_end(&job->report.spans, SPAN_KEY_OPEN, start_ns, 0, code);
-        return code;
-    }
-    if (times.fetch_ns) {
-        spans_add(&job->report.spans, SPAN_KEY_FETCH, start_ns, times.fetch_ns, times.fetch_bytes,
-                  OK);
-        atomic_store(&lane->info_due, true);
-    }
-    if (times.open_ns) {
-        spans_add(&job->report.spans, SPAN_KEY_OPEN, start_ns + times.fetch_ns, times.open_ns, 0,
-                  OK);
-    }
-    return OK;
+}
+
+static enum err take_room(struct lane *lane, struct lane_job *job, bool plain) {
+    uint64_t bytes = 0;
+    TRY(job_body_bytes(&bytes, job, plain));
+    REQUIRE(bytes <= pinned_bytes(lane->pinned), E_LIMIT,
+            "the witness takes %llu bytes, this lane has %zu for witnesses; the option is %s",
+            (unsigned long long)bytes, pinned_bytes(lane->pinned),
+            lane_brings(lane) ? "--staging" : "--memory");
+    TRY(take_room_turn(lane, job));
+    enum err code = wait_for_room(lane, job, bytes);
+    lock_take(&lane->lock);
+    lane->room_turn = false;
+    condition_wake_all(&lane->changed);
+    lock_give(&lane->lock);
+    return code;
+}
+
+static enum err reserve_body(struct lane *lane, struct lane_job *job) {
+    return take_room(lane, job, !lane_brings(lane));
 }
 
 /* A proof that could not be told anybody need not be made. */
@@ -195,7 +201,7 @@ static enum err timed(enum err (*step)(struct lane *lane, struct lane_job *job),
     return code;
 }
 
-static enum err stage_body(struct lane *lane, struct lane_job *job) {
+static enum err fetch_body(struct lane *lane, struct lane_job *job) {
     uint64_t start_ns = clock_ns();
     enum err code = job_stage_body(job, lane->decoders, lane->links.bulk);
     if (code != OK) {
@@ -204,20 +210,30 @@ static enum err stage_body(struct lane *lane, struct lane_job *job) {
     return code;
 }
 
-static enum err stage_once(struct lane *lane, struct lane_job *job) {
-    TRY(check_wanted(lane, job));
-    TRY(timed(check_record, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
-    if (job->stale) {
-        return OK;
-    }
-    TRY(get_key(lane, job));
-    TRY(check_result_fits(job));
-    if (job->body_bytes == 0) {
+static enum err stage_body(struct lane *lane, struct lane_job *job) {
+    if (!job->block.ptr) {
         TRY(timed(reserve_body, lane, job, JOB_STAGE_MEMORY, SPAN_MEMORY));
     }
+    if (job->vectors_count == 0) { /* else it was staged before, and only its place is a new one */
+        TRY(fetch_body(lane, job));
+    }
+    return lane_brings(lane) ? job_bring(job, lane->backend)
+                             : job_make_witness(job, decoders_pool(lane->decoders));
+}
+
+static enum err stage_once(struct lane *lane, struct lane_job *job) {
+    TRY(check_wanted(lane, job));
+    if (!atomic_load(&job->started)) {
+        TRY(timed(check_record, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
+        if (job->stale) {
+            return OK;
+        }
+    }
+    TRY(lane_get_key(lane, job));
+    TRY(check_result_fits(job));
     TRY(stage_body(lane, job));
     TRY(check_wanted(lane, job));
-    return timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
+    return atomic_load(&job->started) ? OK : timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
 }
 
 /* Faults of the surroundings are tried again here, with back-off; a damaged object once, as it may have been cut by a reconnect. */
@@ -225,8 +241,14 @@ static enum err stage_job(struct lane *lane, struct lane_job *job) {
     uint64_t pause_ns = FIRST_PAUSE_NS;
     enum err code = OK;
     for (int n = 0; n < WORLD_TRIES; n++) {
-        witness_close(&job->witness);
         code = stage_once(lane, job);
+        if (code == OK) {
+            break;
+        }
+        struct fault fault = fault_of(code);
+        lane_unload(lane, job);
+        job_unstage(job);
+        code = fault_raise(&fault);
         if (verdict_of(code).fate != FATE_TRY_AGAIN || n == WORLD_TRIES - 1) {
             break;
         }
@@ -236,23 +258,34 @@ static enum err stage_job(struct lane *lane, struct lane_job *job) {
     return code;
 }
 
+static void stage_and_hand_on(struct lane *lane, struct lane_job *job) {
+    enum err code = stage_job(lane, job);
+    struct queue *next = lane->to_prove;
+    job->ready_ns = clock_ns();
+    if (code != OK || job->stale) {
+        job->fault = fault_of(code);
+        job_mark(job, JOB_STAGE_REPLYING);
+        if (verdict_of(code)
+                .strike) { /* the device was found wrong where it checks what it was given */
+            lane_strike(lane, job);
+        }
+        next = lane->to_reply;
+    } else {
+        job_mark(job, JOB_STAGE_READY);
+        story_begins(lane, job);
+    }
+    enum err put = queue_put(next, &job, UINT64_MAX);
+    ASSERT(put == OK);
+}
+
 void *lane_stage_main(void *ctx) {
     struct lane *lane = ctx;
     struct lane_job *job = NULL;
+    if (lane_brings(lane)) {
+        lane_keep_keys(lane);
+    }
     while (queue_take(lane->to_stage, &job, UINT64_MAX) == OK) {
-        enum err code = stage_job(lane, job);
-        struct queue *next = lane->to_prove;
-        job->ready_ns = clock_ns();
-        if (code != OK || job->stale) {
-            job->fault = fault_of(code);
-            job_mark(job, JOB_STAGE_REPLYING);
-            next = lane->to_reply;
-        } else {
-            job_mark(job, JOB_STAGE_READY);
-            story_begins(lane, job);
-        }
-        enum err put = queue_put(next, &job, UINT64_MAX);
-        ASSERT(put == OK);
+        stage_and_hand_on(lane, job);
     }
     return NULL;
 }

@@ -1,5 +1,8 @@
-/* The body goes from the message straight to its final place: the witness's own memory. What it claims to be is compared with the
- * key before that memory is asked for, so a hostile descriptor costs nothing.
+/* The body goes from the message straight to its final place, a block of the lane's arena. What it claims to be is compared with the
+ * key before a byte of it is fetched, so a hostile descriptor costs nothing.
+ *
+ *     block    section | section | …                     as they came: from here packed bytes go to a device
+ *              plain scalars of packed sections          where the witness is computed with in host memory
  */
 #include "node/daemon/job.h"
 
@@ -25,6 +28,7 @@ static const struct {
     [JOB_STAGE_MEMORY] = {"memory", LEDGER_WAIT_PINNED},
     [JOB_STAGE_FETCH] = {"fetch", LEDGER_WAIT_FETCH},
     [JOB_STAGE_DECODE] = {"decode", LEDGER_WAIT_DECODE},
+    [JOB_STAGE_UPLOAD] = {"upload", LEDGER_UPLOAD},
     [JOB_STAGE_READY] = {"ready", LEDGER_WAIT_LOCK},
     [JOB_STAGE_PROVING] = {"proving", LEDGER_IDLE},
     [JOB_STAGE_SETTLING] = {"settling", LEDGER_IDLE},
@@ -85,9 +89,10 @@ void job_free(struct lane_job **job) {
     if (j->ledger) {
         ledger_leave(j->ledger, j->ticket);
     }
-    witness_close(&j->witness);
+    ASSERT(!j->block.ptr && !j->loaded.resident && !j->brought);
+    job_unstage(j);
     key_unref(&j->key);
-    if (j->has_proof) {
+    if (j->has_sums) {
         prove_result_done(&j->proved);
     }
     mem_wipe(&j->first, sizeof j->first);
@@ -122,51 +127,86 @@ static enum err body_check(struct frame_layout *layout, const struct lane_job *j
     return OK;
 }
 
-enum err job_body_bytes(uint64_t *out, const struct lane_job *job) {
+void job_unstage(struct lane_job *job) {
+    witness_close(&job->witness);
+    for (unsigned i = 0; i < job->vectors_count; i++) {
+        scalars_close(&job->vectors[i]);
+    }
+    job->vectors_count = 0;
+}
+
+/* --- Places in the block --- */
+
+enum { PART_ALIGN = 4096 };
+
+struct places {
+    uint64_t section[BODY_SECTIONS_MAX]; /* offsets */
+    uint64_t
+        values[BODY_SECTIONS_MAX]; /* of plain scalars; of a plain section the section itself */
+    uint64_t bytes, plain_bytes;   /* without and with the scalars of packed ones */
+};
+
+static uint64_t aligned(uint64_t bytes) {
+    return (bytes + PART_ALIGN - 1) & ~(uint64_t)(PART_ALIGN - 1);
+}
+
+/* The layout is within BODY_BYTES_MAX: sums do not overflow. */
+static void place_all(struct places *out, const struct frame_layout *layout) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < layout->sections_count; i++) {
+        out->section[i] = out->values[i] = at;
+        at += aligned(layout->sections[i].raw_bytes);
+    }
+    out->bytes = at;
+    for (uint32_t i = 0; i < layout->sections_count; i++) {
+        if (section_is_packed(layout->sections[i].kind)) {
+            out->values[i] = at;
+            at += aligned(layout->sections[i].values_count * SCALAR_BYTES);
+        }
+    }
+    out->plain_bytes = at;
+}
+
+enum err job_body_bytes(uint64_t *out, const struct lane_job *job, bool plain) {
     struct frame_layout layout;
+    struct places places;
     TRY(body_check(&layout, job));
-    *out = layout.memory_bytes;
+    place_all(&places, &layout);
+    *out = plain ? places.plain_bytes : places.bytes;
     return OK;
 }
 
-struct stage {                        /* a body on its way */
-    struct decoders *decoders;        /* lent */
+/* --- Fetching --- */
+
+struct fetch {                 /* a body on its way */
+    struct decoders *decoders; /* lent */
+    struct decoding decoding;
     struct object_download *download; /* owned */
     struct body_reader *reader;       /* owned */
-    uint8_t *section;                 /* owned: as it came */
-    uint8_t *values;                  /* owned: unpacked */
-    size_t section_bytes, values_bytes;
+    struct bytes_mut dest[BODY_SECTIONS_MAX];
+    uint32_t sections_count;
     uint64_t memory_bytes; /* admitted */
 };
 
-static void stage_done(struct stage *s) {
-    IGNORE(decoders_wait(NULL, s->decoders)); /* nobody writes there any more */
-    object_download_close(&s->download);
-    body_reader_free(&s->reader);
-    if (s->section) {
-        mem_wipe(s->section, s->section_bytes);
-    }
-    mem_free(s->section);
-    if (s->values) {
-        mem_wipe(s->values, s->values_bytes);
-    }
-    mem_free(s->values);
+static void fetch_done(struct fetch *f) {
+    IGNORE(decoders_wait(NULL, f->decoders, &f->decoding)); /* nobody writes there any more */
+    object_download_close(&f->download);
+    body_reader_free(&f->reader);
 }
 
-static enum err stage_object(struct stage *s, struct lane_job *job, struct transport *bulk,
-                             struct bytes_mut place) {
+static enum err fetch_object(struct fetch *f, struct lane_job *job, struct transport *bulk) {
     const Bellows__V1__Body *body = body_of(job);
     struct object_download_options options = {
         .bucket = body->object->bucket, .nuid = body->object->nuid, .bytes = body->wire_bytes};
     uint64_t fetch_ns = 0, decode_ns = 0, began_ns = clock_ns(), came_ns = 0;
-    TRY(body_reader_new(&s->reader, body, &place, 1, s->memory_bytes));
-    TRY(object_download_open(&s->download, bulk, &options));
+    TRY(body_reader_new(&f->reader, body, f->dest, f->sections_count, f->memory_bytes));
+    TRY(object_download_open(&f->download, bulk, &options));
     for (;;) {
         AUTO(message_done) struct message chunk = {0};
         bool end = false;
         uint64_t start_ns = clock_ns();
         job_mark(job, JOB_STAGE_FETCH);
-        TRY(object_download_next(&chunk, &end, s->download));
+        TRY(object_download_next(&chunk, &end, f->download));
         uint64_t fetched_ns = clock_ns();
         fetch_ns += fetched_ns - start_ns;
         came_ns = came_ns ? came_ns : fetched_ns;
@@ -174,74 +214,154 @@ static enum err stage_object(struct stage *s, struct lane_job *job, struct trans
         if (end) {
             break;
         }
-        TRY(decoders_add(s->decoders, s->reader, &chunk));
+        TRY(decoders_add(f->decoders, &f->decoding, f->reader, &chunk));
         REQUIRE(!atomic_load(&job->watch.cancel), E_CANCELLED, "cancelled while it was fetched");
     }
-    TRY(decoders_wait(&decode_ns, s->decoders));
-    TRY(body_reader_end(s->reader));
+    TRY(decoders_wait(&decode_ns, f->decoders, &f->decoding));
+    TRY(body_reader_end(f->reader));
     spans_add(&job->report.spans, SPAN_FETCH, began_ns, fetch_ns, body->wire_bytes, OK);
     /* Of all threads together: may be more than has passed. */
     spans_add(&job->report.spans, SPAN_DECODE, came_ns, decode_ns, body->raw_bytes, OK);
     return OK;
 }
 
-static enum err stage_inline(const struct stage *s, struct lane_job *job, struct bytes_mut place) {
+static enum err fetch_inline(const struct fetch *f, struct lane_job *job) {
     const Bellows__V1__Body *body = body_of(job);
     uint64_t start_ns = clock_ns();
     job_mark(job, JOB_STAGE_DECODE);
     drag(DRAG_DECODE);
-    enum err code = body_read_inline(body, &place, 1, s->memory_bytes);
+    enum err code = body_read_inline(body, f->dest, f->sections_count, f->memory_bytes);
     spans_end(&job->report.spans, SPAN_DECODE, start_ns, body->raw_bytes, code);
     return code;
 }
 
-/* The plain scalars: what came, or what it unpacks to. */
-static enum err stage_unpack(struct stage *s, struct lane_job *job,
-                             const struct frame_section *section) {
-    if (!section_is_packed(section->kind)) {
-        s->values = s->section;
-        s->values_bytes = s->section_bytes;
-        s->section = NULL;
-        return OK;
+static enum err fetch(struct lane_job *job, const struct frame_layout *layout,
+                      const struct places *places, struct decoders *decoders,
+                      struct transport *bulk) {
+    AUTO(fetch_done)
+    struct fetch f = {.decoders = decoders,
+                      .sections_count = layout->sections_count,
+                      .memory_bytes = layout->memory_bytes};
+    ASSERT(job->block.bytes >= places->bytes);
+    for (uint32_t i = 0; i < layout->sections_count; i++) {
+        f.dest[i] = (struct bytes_mut){job->block.ptr + places->section[i],
+                                       (size_t)layout->sections[i].raw_bytes};
     }
-    uint64_t start_ns = clock_ns();
-    s->values_bytes = (size_t)section->values_count * SCALAR_BYTES;
-    TRY(mem_new_raw(&s->values, s->values_bytes, 1));
-    TRY(codec_decode((struct bytes_mut){s->values, s->values_bytes},
-                     bytes_of(s->section, s->section_bytes), section->values_count,
-                     key_curve(job->key)->r.w, decoders_pool(s->decoders)));
-    spans_end(&job->report.spans, SPAN_UNPACK, start_ns, s->values_bytes, OK);
-    return OK;
+    return body_of(job)->place_case == BELLOWS__V1__BODY__PLACE_OBJECT ? fetch_object(&f, job, bulk)
+                                                                       : fetch_inline(&f, job);
 }
 
 enum err job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk) {
     struct frame_layout layout;
+    struct places places;
     const struct key_shape *shape = key_shape(job->key);
     TRY(body_check(&layout, job));
     REQUIRE((int)job->job->curve == (int)shape->curve, E_CURVE,
             "the job says curve %d, its key is on %s", (int)job->job->curve,
             key_curve(job->key)->name);
-    REQUIRE(layout.sections[0].values_count == shape->wires_count, E_RANGE,
+    const struct frame_section *assignment = &layout.sections[layout.sections_count - 1];
+    REQUIRE(assignment->values_count == shape->wires_count, E_RANGE,
             "partition %u: the witness has %llu values, the key's circuit has %u wires; is it a "
             "witness "
             "of this circuit?",
-            job->index, (unsigned long long)layout.sections[0].values_count, shape->wires_count);
-    AUTO(stage_done)
-    struct stage s = {.decoders = decoders,
-                      .section_bytes = layout.raw_bytes,
-                      .memory_bytes = layout.memory_bytes};
-    TRY(mem_new_raw(&s.section, layout.raw_bytes, 1));
-    struct bytes_mut place = {s.section, layout.raw_bytes};
-    if (body_of(job)->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
-        TRY(stage_object(&s, job, bulk, place));
-    } else {
-        TRY(stage_inline(&s, job, place));
+            job->index, (unsigned long long)assignment->values_count, shape->wires_count);
+    place_all(&places, &layout);
+    job_unstage(job);
+    TRY(fetch(job, &layout, &places, decoders, bulk));
+    for (uint32_t i = 0; i < layout.sections_count; i++) {
+        const struct frame_section *section = &layout.sections[i];
+        TRY(scalars_open(&job->vectors[i],
+                         bytes_of(job->block.ptr + places.section[i], (size_t)section->raw_bytes),
+                         section->values_count, section_is_packed(section->kind)));
+        job->vectors_count++;
     }
-    TRY(stage_unpack(&s, job, &layout.sections[0]));
-    char name[32];
-    snprintf(name, sizeof name, "partition %u", job->index);
-    TRY(witness_from_values(&job->witness, key_curve(job->key), s.values,
-                            layout.sections[0].values_count, name));
-    s.values = NULL;
+    return OK;
+}
+
+/* --- Handing over --- */
+
+enum { NAME_BYTES = 32 };
+static void write_name(char out[NAME_BYTES], const struct lane_job *job) {
+    snprintf(out, NAME_BYTES, "partition %u", job->index);
+}
+
+enum err job_make_witness(struct lane_job *job, struct pool *pool) {
+    struct frame_layout layout;
+    struct places places;
+    char name[NAME_BYTES];
+    TRY(body_check(&layout, job));
+    place_all(&places, &layout);
+    ASSERT(job->block.bytes >= places.plain_bytes && job->vectors_count == layout.sections_count);
+    uint64_t start_ns = clock_ns(), unpacked_bytes = 0;
+    for (unsigned i = 0; i < job->vectors_count; i++) {
+        const struct scalars *v = &job->vectors[i];
+        struct bytes_mut out = {job->block.ptr + places.values[i], (size_t)v->count * SCALAR_BYTES};
+        if (v->packed) {
+            TRY(codec_decode(out, v->bytes, v->count, key_curve(job->key)->r.w, pool));
+            unpacked_bytes += out.len;
+        }
+    }
+    if (unpacked_bytes) {
+        spans_end(&job->report.spans, SPAN_UNPACK, start_ns, unpacked_bytes, OK);
+    }
+    unsigned last = job->vectors_count - 1;
+    write_name(name, job);
+    TRY(witness_over_values(&job->witness, key_curve(job->key),
+                            job->block.ptr + places.values[last], job->vectors[last].count, name));
+    return witness_fits(&job->witness, key_shape(job->key), "the job's key");
+}
+
+/* Value 0 and the public ones stay here: the proof is told with them. */
+static enum err keep_first(struct lane_job *job, const char *name) {
+    const struct key_shape *shape = key_shape(job->key);
+    const struct scalars *v = &job->vectors[job->vectors_count - 1];
+    size_t count = (size_t)shape->public_count + 1;
+    AUTO(mem_free_ptr) uint8_t *first = NULL;
+    TRY(mem_new(&first, count, SCALAR_BYTES));
+    TRY(scalars_first(first, v, count, key_curve(job->key)->r.w));
+    TRY(witness_from_first(&job->witness, key_curve(job->key), first, count, v->count, name));
+    first = NULL;
     return witness_fits(&job->witness, shape, "the job's key");
+}
+
+enum err job_bring(struct lane_job *job, struct backend *backend) {
+    char name[NAME_BYTES];
+    write_name(name, job);
+    witness_close(&job->witness);
+    TRY(keep_first(job, name));
+    struct bring bring = {
+        .vectors = job->vectors, .vectors_count = job->vectors_count, .name = name};
+    uint64_t start_ns = clock_ns();
+    job_mark(job, JOB_STAGE_UPLOAD);
+    enum err code = backend->ops->bring(job->loaded.slot, &bring, &job->watch);
+    /* Without the wait for the job before: by the device's clock. */
+    spans_add(&job->report.spans, SPAN_UPLOAD, start_ns,
+              code == OK ? bring.upload_ns : clock_ns() - start_ns, bring.bytes, code);
+    TRY(code);
+    job->brought = job->witness.brought = bring.ticket;
+    return OK;
+}
+
+enum err job_unpack_brought(struct lane_job *job) {
+    const struct curve *c = key_curve(job->key);
+    char name[NAME_BYTES];
+    if (job->witness.brought == 0) {
+        return OK;
+    }
+    AUTO(mem_free_ptr) uint8_t *values = NULL;
+    const struct scalars *v = &job->vectors[job->vectors_count - 1];
+    TRY(mem_new_raw(&values, v->count, SCALAR_BYTES));
+    struct bytes_mut out = {values, (size_t)v->count * SCALAR_BYTES};
+    if (v->packed) {
+        TRY(codec_decode(out, v->bytes, v->count, c->r.w, NULL));
+    } else {
+        memcpy(out.ptr, v->bytes.ptr, out.len);
+    }
+    struct witness plain;
+    write_name(name, job);
+    TRY(witness_from_values(&plain, c, values, v->count, name));
+    values = NULL;
+    witness_close(&job->witness);
+    job->witness = plain;
+    return OK;
 }

@@ -5,13 +5,15 @@
  * Owner    the lane; handed from thread to thread, one at a time. `watch` may be touched by any.
  * Errors   job_take: E_FORMAT, E_LIMIT, E_RANGE for an assignment that is not sound. job_stage: those of keyfile.h, body.h,
  *          witness.h and the transport; E_CANCELLED.
- * Secrets  job_free wipes the witness.
+ * Secrets  job_free wipes the witness; its block is wiped when it goes back to the arena.
  */
 #pragma once
 #include "node/daemon/decoders.h"
+#include "node/daemon/keycache.h"
 #include "node/daemon/keyfile.h"
 #include "node/groth16/prove.h"
 #include "node/job/result.h"
+#include "node/staging/pinned.h"
 #include "node/telemetry/ledger.h"
 #include "proto/body.h"
 #include "proto/fleet.pb-c.h"
@@ -24,6 +26,7 @@ enum job_stage {
     JOB_STAGE_MEMORY,  /* waits for room */
     JOB_STAGE_FETCH,   /* its body is on the way */
     JOB_STAGE_DECODE,  /* and being unpacked */
+    JOB_STAGE_UPLOAD,  /* on the way into the device's memory */
     JOB_STAGE_READY,   /* waits for the device */
     JOB_STAGE_PROVING, /* on the device: from here on no device waits for it */
     JOB_STAGE_SETTLING,
@@ -31,6 +34,8 @@ enum job_stage {
     JOB_STAGES_COUNT
 };
 const char *job_stage_name(enum job_stage stage); /* "fetch" */
+
+enum { JOB_VECTORS_MAX = 3 };
 
 struct lane_job {
     struct message message;              /* owned: the delivery; its reply is the ack subject */
@@ -42,9 +47,15 @@ struct lane_job {
     struct sha256 key_digest;
     struct record_slot slot; /* owned */
 
-    struct key *key;        /* shared (ref) */
-    struct witness witness; /* owned */
-    uint64_t body_bytes;    /* reserved for it; given back by the lane */
+    struct key *key; /* shared (ref) */
+    struct loaded_key
+        loaded; /* a reference, given back by the lane; none: loaded when its turn comes */
+    struct pinned_block
+        block; /* lent from the lane's arena: the body as it came, and what is unpacked from it */
+    struct scalars vectors[JOB_VECTORS_MAX]; /* owned; over the block: as they came */
+    unsigned vectors_count;
+    struct witness witness; /* owned; over the block */
+    uint64_t brought;       /* not 0: its vectors are in the slot of `loaded` */
 
     struct job_watch watch;
     _Atomic int stage;         /* enum job_stage */
@@ -57,7 +68,8 @@ struct lane_job {
     _Atomic bool handed_back;  /* by a drain: ends as a take-back, not as cancelled */
     bool stale;                /* somebody else's by now: acknowledged and dropped */
 
-    struct prove_result proved; /* owned when has_proof */
+    struct prove_result proved; /* owned when has_sums */
+    bool has_sums;              /* in `proved`: the device is done with it */
     bool has_proof;
     bool checked;       /* the proof verifies: it may leave */
     struct sums first;  /* of a proof that did not, until they are settled; wiped */
@@ -75,7 +87,17 @@ void job_free(struct lane_job **job);
 struct job_place job_place_of(const struct lane_job *job, struct transport *t,
                               const struct subject_space *space);
 
-/* Raw bytes of the body; E_FORMAT when it is not what lanes of this version prove. */
-FALLIBLE job_body_bytes(uint64_t *out, const struct lane_job *job);
-/* Key known: fits the body's claims? Then fetches and decodes it. Called again after a failure, it starts anew. */
+/* What the body takes of the arena, `plain`: with plain scalars beside packed ones. E_FORMAT when it is not what lanes of this
+ * version prove. */
+FALLIBLE job_body_bytes(uint64_t *out, const struct lane_job *job, bool plain);
+/* Key and block there: does the body fit the key? Then fetches and decodes it into the block. Called again after a failure, it
+ * starts anew. */
 FALLIBLE job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk);
+/* After that one of two: the witness as plain scalars in host memory (the block was taken `plain`), or the vectors into the memory of
+ * the backend, waiting there for their turn. E_LIMIT: what is set aside there is too small for them. */
+FALLIBLE job_make_witness(struct lane_job *job, struct pool *pool);
+FALLIBLE job_bring(struct lane_job *job, struct backend *backend);
+/* A plain witness, in memory of its own, from what was brought: for a computation elsewhere. */
+FALLIBLE job_unpack_brought(struct lane_job *job);
+/* Forgets what was staged; the block stays. */
+void job_unstage(struct lane_job *job);

@@ -14,7 +14,8 @@
 #include "node/daemon/lane_threads.h"
 #include "node/daemon/strikes.h"
 
-enum { PROVE_QUEUE = 1 };       /* one waits with everything ready while one computes */
+enum { PROVE_QUEUE = 1 }; /* one waits with everything ready while one computes */
+static const uint64_t STAGING_FALLBACK_MAX = UINT64_C(8) << 30;
 enum { LOAD_NS_PER_BYTE = 50 }; /* 20 MB/s: slower is no loading any more */
 static const uint64_t LOAD_LEAST_NS = UINT64_C(60000000000);
 
@@ -52,6 +53,44 @@ static enum err on_order(void *ctx, const struct control_order *order) {
     return OK;
 }
 
+static enum err lock_pages(void *ctx, void *ptr, size_t bytes) {
+    struct backend *b = ctx;
+    return b->ops->pin(b, ptr, bytes);
+}
+
+static void unlock_pages(void *ctx, void *ptr, size_t bytes) {
+    struct backend *b = ctx;
+    (void)bytes;
+    b->ops->unpin(b, ptr);
+}
+
+/* What a device copies from is locked; else it is a third of the memory, which costs nothing until it is used. */
+static enum err open_staging(struct lane *lane) {
+    const struct lane_config *c = &lane->config;
+    struct backend *b = lane->backend;
+    struct pinned_options options = {
+        .bytes = c->memory_bytes / 3, .threads = c->threads, .numa_node = -1, .ctx = b};
+    if (lane_brings(lane)) {
+        uint64_t eighth = c->memory_bytes / 8;
+        options.bytes = c->staging_bytes                ? c->staging_bytes
+                        : eighth < STAGING_FALLBACK_MAX ? eighth
+                                                        : STAGING_FALLBACK_MAX;
+        options.numa_node = b->numa_node;
+        options.lock = lock_pages;
+        options.unlock = unlock_pages;
+    }
+    TRY(pinned_open(&lane->pinned, &options));
+    struct pinned_start start = pinned_start_of(lane->pinned);
+    if (options.lock) {
+        double gib = (double)pinned_bytes(lane->pinned) / (1 << 30);
+        log_info("staging.opened",
+                 "bytes=%zu numa_node=%d touch_ms=%.1f lock_ms=%.1f ms_per_gib=%.1f",
+                 pinned_bytes(lane->pinned), options.numa_node, (double)start.touch_ns / 1e6,
+                 (double)start.lock_ns / 1e6, (double)(start.touch_ns + start.lock_ns) / 1e6 / gib);
+    }
+    return OK;
+}
+
 static enum err open_parts(struct lane *lane) {
     const struct lane_config *c = &lane->config;
     struct keyfiles_options keyfiles = {.dir = c->cache_dir,
@@ -67,8 +106,8 @@ static enum err open_parts(struct lane *lane) {
                                       .bytes_max = c->memory_bytes / 4};
     TRY(opinion_new(&lane->opinion, &opinion));
     TRY(decoders_open(&lane->decoders, (c->threads ? c->threads : pool_cores_usable()) / 2));
-    lane->bodies_bytes_max = c->memory_bytes / 3;
-    lane->keys_bytes_max = c->memory_bytes - lane->bodies_bytes_max - opinion.bytes_max;
+    TRY(open_staging(lane));
+    lane->keys_bytes_max = c->memory_bytes - c->memory_bytes / 3 - opinion.bytes_max;
     TRY(keycache_new(&lane->keycache, lane->backend, lane->keys_bytes_max));
     TRY(queue_new(&lane->to_stage, LANE_HELD_MAX, sizeof(struct lane_job *)));
     TRY(queue_new(&lane->to_prove, PROVE_QUEUE, sizeof(struct lane_job *)));
@@ -127,14 +166,36 @@ static enum err recall_strikes(struct lane *lane) {
     return OK;
 }
 
+/* --- Threads --- */
+
+/* Threads that empty one queue, or none; in the order in which they end: front to back. */
+struct role {
+    void *(*main)(void *);
+    struct queue *queue;
+    unsigned count;
+};
+enum { ROLES_COUNT = 8 };
+static void roles_of(struct role out[ROLES_COUNT], const struct lane *lane) {
+    const struct role roles[ROLES_COUNT] = {{lane_intake_main, NULL, 1},
+                                            {lane_stage_main, lane->to_stage, lane->stagers_count},
+                                            {lane_prove_main, lane->to_prove, 1},
+                                            {lane_settle_main, lane->to_settle, 1},
+                                            {lane_reply_main, lane->to_reply, lane->repliers_count},
+                                            {lane_live_main, NULL, 1},
+                                            {lane_entry_main, NULL, 1},
+                                            {lane_tell_main, lane->to_tell, 1}};
+    memcpy(out, roles, sizeof roles);
+}
+
 static enum err start_threads(struct lane *lane) {
-    void *(*const mains[LANE_THREADS])(void *) = {
-        lane_intake_main, lane_stage_main, lane_prove_main, lane_settle_main,
-        lane_reply_main,  lane_live_main,  lane_entry_main, lane_tell_main};
-    for (; lane->threads_count < LANE_THREADS; lane->threads_count++) {
-        int rc = pthread_create(&lane->threads[lane->threads_count], NULL,
-                                mains[lane->threads_count], lane);
-        REQUIRE(rc == 0, E_LIMIT, "no thread for the lane: %s", strerror(rc));
+    struct role roles[ROLES_COUNT];
+    roles_of(roles, lane);
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        for (unsigned k = 0; k < roles[i].count; k++) {
+            int rc = pthread_create(&lane->threads[lane->threads_count], NULL, roles[i].main, lane);
+            REQUIRE(rc == 0, E_LIMIT, "no thread for the lane: %s", strerror(rc));
+            lane->threads_count++;
+        }
     }
     return OK;
 }
@@ -155,8 +216,14 @@ enum err lane_open(struct lane **out, const struct lane_config *config,
     lane->config.session = lane->session;
     snprintf(lane->device, sizeof lane->device, "%s", config->device ? config->device : "");
     lane->config.device = config->device ? lane->device : NULL;
+    if (config->keep) {
+        REQUIRE((lane->keep = mem_strdup(config->keep)), E_LIMIT, "no memory for a lane");
+        lane->config.keep = lane->keep;
+    }
     lane->links = *links;
     lane->backend = backend;
+    lane->stagers_count = lane_brings(lane) ? LANE_STAGERS_MAX : 1;
+    lane->repliers_count = lane_brings(lane) ? LANE_REPLIERS_MAX : 1;
     atomic_store(&lane->info_due, true);
     TRY(ledger_new(&lane->ledger));
     if (config->drained) {
@@ -279,9 +346,19 @@ void lane_pause(struct lane *lane, uint64_t ns) {
     }
 }
 
+void lane_unload(struct lane *lane, struct lane_job *job) {
+    if (job->brought) {
+        lane->backend->ops->unbring(job->loaded.slot, job->brought);
+        job->brought = 0;
+    }
+    keycache_give(lane->keycache, &job->loaded);
+}
+
 void lane_release(struct lane *lane, struct lane_job **job) {
+    lane_unload(lane, *job);
+    job_unstage(*job);
+    pinned_give(lane->pinned, &(*job)->block);
     lock_take(&lane->lock);
-    lane->bodies_bytes -= (*job)->body_bytes;
     for (size_t i = 0; i < lane->held_count; i++) {
         if (lane->held[i] == *job) {
             lane->held[i] = lane->held[--lane->held_count];
@@ -293,15 +370,18 @@ void lane_release(struct lane *lane, struct lane_job **job) {
     job_free(job);
 }
 
-static void join_one(struct lane *lane, unsigned idx) {
-    if (idx < lane->threads_count) {
-        pthread_join(lane->threads[idx], NULL);
-    }
-}
-
-static void close_queue(struct queue *q) {
-    if (q) {
-        queue_close(q);
+/* Front to back: each thread empties its queue, and nobody puts into it any more. */
+static void end_threads(struct lane *lane) {
+    struct role roles[ROLES_COUNT];
+    unsigned joined = 0;
+    roles_of(roles, lane);
+    for (size_t i = 0; i < COUNT_OF(roles); i++) {
+        if (roles[i].queue) {
+            queue_close(roles[i].queue);
+        }
+        for (unsigned k = 0; k < roles[i].count && joined < lane->threads_count; k++) {
+            pthread_join(lane->threads[joined++], NULL);
+        }
     }
 }
 
@@ -324,12 +404,7 @@ void lane_close(struct lane **lane_ptr) {
     lock_give(&lane->lock);
     subscription_close(&lane->cancels);
     control_close(&lane->control);
-    struct queue *const queues[] = {NULL,           lane->to_stage, lane->to_prove, lane->to_settle,
-                                    lane->to_reply, NULL,           NULL,           lane->to_tell};
-    for (unsigned i = 0; i < LANE_THREADS; i++) { /* front to back: each thread empties its queue */
-        close_queue(queues[i]);
-        join_one(lane, i);
-    }
+    end_threads(lane);
     puller_close(&lane->puller);
     queue_free(&lane->to_stage);
     queue_free(&lane->to_prove);
@@ -339,8 +414,10 @@ void lane_close(struct lane **lane_ptr) {
     decoders_close(&lane->decoders);
     opinion_free(&lane->opinion);
     keycache_free(&lane->keycache);
+    pinned_close(&lane->pinned);
     keyfiles_close(&lane->keyfiles);
     ledger_free(&lane->ledger);
+    mem_free(lane->keep);
     condition_done(&lane->changed);
     lock_done(&lane->lock);
     mem_free_ptr(lane_ptr);

@@ -1,14 +1,15 @@
 /* Lane: one device that proves what the coordinator places on it.
  *
  *   net ──▶ intake ──▶ stage ──▶ prove ──▶ reply          live: in-progress acks, heartbeats, directory entry, stall watch
- *           unpack     key,      the       check the proof, store the result once, move the record, acknowledge
+ *           unpack     key,      the       assemble and check the proof, store the result once, move the record, acknowledge
  *                      body      device     │    ▲  (fate.h), publish the spans, one log line
  *                                           ▼    │
  *                                           settle: a proof that failed its check is computed again elsewhere (opinion.h);
  *                                                   in idle time the points of new keys are checked
  *
  * Four jobs and more are in hand at once, so that fetching, decoding and publishing never keep the device waiting. Each step hands
- * the job to the next through a bounded queue. A job is acknowledged only after its result, or its way back, is stored.
+ * the job to the next through a bounded queue. A job is acknowledged only after its result, or its way back, is stored. A backend with
+ * memory of its own has several stage and reply threads: while it computes one job, the next lies in its memory already.
  *
  * A strike is one computation that was shown to be wrong, or one error of the device. strikes_max of them fence the lane: it gives back
  * all it has, says so in its heartbeats and its directory entry, stays up and takes nothing until somebody resumes it (control.h).
@@ -38,6 +39,10 @@ struct lane_config {
     const char *cache_dir;   /* keys lie in its folder keys/ */
     uint64_t key_disk_bytes; /* limit of that folder; 0: none */
     uint64_t memory_bytes;   /* a third for bodies, two for loaded keys; 0: budget_host_bytes() */
+    uint64_t
+        staging_bytes; /* for bodies, page-locked, where a device copies them; 0: an eighth of that memory, at most 8 GiB */
+    const char *
+        keep; /* digests of keys that are loaded at start and stay, separated by commas; NULL: none */
     bool allow_insecure_keys;
     unsigned threads;     /* for checking keys; 0: all usable cores */
     uint32_t backlog;     /* jobs the lane wants in hand; 0: 4 */

@@ -1,4 +1,4 @@
-/* Inside of a lane: what its threads share. For lane.c, intake.c, prove.c, settle.c, reply.c, entry.c, live.c, tell.c and story.c only. */
+/* Inside of a lane: what its threads share. For lane.c, intake.c, keys.c, prove.c, settle.c, reply.c, entry.c, live.c, tell.c and story.c only. */
 #pragma once
 #include "node/base/lock.h"
 #include "node/base/log.h"
@@ -12,7 +12,14 @@
 
 #include <stdatomic.h>
 
-enum { LANE_THREADS = 8, LANE_HELD_MAX = LANE_DEPTH_MAX, LANE_TOLD_MAX = 1024 };
+enum {
+    LANE_HELD_MAX = LANE_DEPTH_MAX,
+    LANE_TOLD_MAX = 1024,
+    /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
+    LANE_STAGERS_MAX = 4,
+    LANE_REPLIERS_MAX = 4,
+    LANE_THREADS_MAX = 6 + LANE_STAGERS_MAX + LANE_REPLIERS_MAX
+};
 
 /* Where a job is computed on, watched for signs of life. */
 struct lane_seat {
@@ -24,34 +31,39 @@ struct lane {
     struct lane_config config; /* strings owned below */
     struct subject_space space;
     char node[ID_BYTES_MAX + 1], session[ID_BYTES_MAX + 1], device[ID_BYTES_MAX + 1];
+    char *keep; /* owned; NULL: none */
     struct lane_links links;
     struct backend *backend;      /* lent */
     struct keyfiles *keyfiles;    /* owned */
     struct keycache *keycache;    /* owned */
     struct puller *puller;        /* owned; [intake] */
     struct decoders *decoders;    /* owned; [stage] */
+    struct pinned *pinned;        /* owned; bodies lie in it */
     struct opinion *opinion;      /* owned; [settle] */
     struct subscription *cancels; /* owned */
     struct control *control;      /* owned */
-    uint64_t bodies_bytes_max, keys_bytes_max;
+    uint64_t keys_bytes_max;
+    unsigned stagers_count, repliers_count;
     struct ledger *ledger; /* owned */
 
     struct queue *to_stage, *to_prove, *to_settle, *to_reply; /* owned; of struct lane_job * */
-    struct queue *to_tell; /* owned; messages for the telemetry thread */
-    pthread_t threads[LANE_THREADS];
+    struct queue *to_tell;               /* owned; messages for the telemetry thread */
+    pthread_t threads[LANE_THREADS_MAX]; /* in the order in which they end */
     unsigned threads_count;
 
     struct lock lock;
     struct condition changed;             /* a job left, or the lane is ending */
     struct lane_job *held[LANE_HELD_MAX]; /* [lock] */
     size_t held_count;                    /* [lock] */
-    uint64_t bodies_bytes;                /* [lock] reserved for witnesses */
+    bool key_turn,
+        room_turn; /* [lock] a stage thread opens a key file; waits for room for a body */
     struct lane_seat proving, settling;
     char reason[RECORD_DETAIL_BYTES]; /* [lock] why it takes no work */
 
     atomic_bool draining; /* takes nothing new; an order may end that */
     atomic_bool leaving;  /* draining for good */
     atomic_bool stopping;
+    atomic_bool keeping;  /* somebody sees to the keys that are kept */
     atomic_bool distrust; /* what lies where the backend computes is not trusted any more */
     _Atomic uint64_t grace_until_ns; /* of the drain, on clock_ns */
     _Atomic int end;                 /* enum lane_end */
@@ -90,5 +102,18 @@ void lane_seat_take(struct lane *lane, struct lane_seat *seat, struct lane_job *
 /* The key of the seat's job is loaded where it will be computed with: silence for as long as that may take. */
 void lane_seat_loads(struct lane_seat *seat, uint64_t key_bytes);
 void lane_seat_loaded(struct lane_seat *seat, struct lane_job *job);
+/* Staging goes on beside the device: keys are loaded, and bodies brought into its memory, by the stage threads. */
+static inline bool lane_brings(const struct lane *lane) {
+    return lane->backend->ops->bring != NULL;
+}
+/* Key file opened; and loaded, where stage threads do that. */
+FALLIBLE lane_get_key(struct lane *lane, struct lane_job *job);
+/* The job's reference to its loaded key. */
+FALLIBLE lane_load_key(struct lane *lane, struct lane_job *job);
+/* Loads the keys of config.keep, once; for the thread that loads keys. What cannot be kept is told, and loaded like any other when a
+ * job needs it. */
+void lane_keep_keys(struct lane *lane);
+/* The device is done with the job, or will not see it: its place there is free. */
+void lane_unload(struct lane *lane, struct lane_job *job);
 /* Takes the job out of the lane's hands and frees it. */
 void lane_release(struct lane *lane, struct lane_job **job);

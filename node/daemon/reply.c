@@ -1,4 +1,4 @@
-/* What becomes of a job. A proof is checked first, while the device is at the next job: one that does not verify is settled (settle.c)
+/* What becomes of a job. A proof is assembled and checked first, while the device is at the next job: one that does not verify is settled (settle.c)
  * and comes back with a verdict. Then, by its error's class (fate.h), the result or the way back is stored, then the record moves, then
  * the delivery is acknowledged. Every step may be done twice, so when the server is away the whole is simply tried again, for as long as
  * a finished proof is worth keeping.
@@ -206,21 +206,33 @@ static void log_story(const struct lane *lane, const struct lane_job *job, struc
     enum err code = stored != OK ? stored : job->fault.code;
     log_line(verdict.alarm || stored != OK ? LOG_ERROR : LOG_INFO, "job.ended",
              "job=%s tenant=%s part=%u outcome=%s key=%.16s generation=%llu epoch=%llu attempt=%u "
-             "device=%s total_ms=%.3f device_ms=%.3f wire_bytes=%llu body_bytes=%llu%s%s%s%s%s",
+             "device=%s total_ms=%.3f device_ms=%.3f wire_bytes=%llu body_bytes=%zu%s%s%s%s%s",
              job->name.job, job->name.tenant, job->index,
              stored != OK ? "not_stored" : outcome_name(job, verdict), digest,
              (unsigned long long)job->generation, (unsigned long long)job->epoch,
              job->report.attempt, log_quote(device, sizeof device, lane->backend->device_name),
              (double)(clock_ns() - job->taken_ns) / 1e6, (double)job->device_ns / 1e6,
              (unsigned long long)job->job->partitions[job->index]->body->wire_bytes,
-             (unsigned long long)job->body_bytes, steps, code != OK ? " error=" : "",
-             code != OK ? err_name(code) : "", code != OK ? " detail=" : "",
+             job->block.bytes, steps, code != OK ? " error=" : "", code != OK ? err_name(code) : "",
+             code != OK ? " detail=" : "",
              code != OK
                  ? log_quote(quoted, sizeof quoted, stored != OK ? err_detail() : job->fault.detail)
                  : "");
 }
 
-/* --- The check --- */
+/* --- The proof --- */
+
+static enum err make_proof(struct lane_job *job) {
+    struct blinding blinding;
+    TRY(blinding_random(&blinding, key_curve(job->key)));
+    uint64_t start_ns = clock_ns();
+    enum err code = groth16_assemble(&job->proved, job->key, &job->witness, &blinding);
+    mem_wipe(&blinding, sizeof blinding);
+    spans_end(&job->report.spans, SPAN_ASSEMBLE, start_ns, 0, code);
+    TRY(code);
+    job->has_proof = true;
+    return OK;
+}
 
 /* E_SELFCHECK: job->first holds the sums, for a second opinion. */
 static enum err check_proof(struct lane_job *job) {
@@ -232,18 +244,23 @@ static enum err check_proof(struct lane_job *job) {
         struct fault fault = fault_of(code);
         job->first = job->proved.sums;
         prove_result_done(&job->proved);
-        job->has_proof = false;
+        job->has_sums = job->has_proof = false;
         return fault_raise(&fault);
     }
     return OK;
 }
 
+static enum err finish_proof(struct lane_job *job) {
+    TRY(make_proof(job));
+    return check_proof(job);
+}
+
 /* True: the job is somebody else's now, and comes back with a verdict. */
 static bool sent_to_settle(struct lane *lane, struct lane_job *job) {
-    if (!job->has_proof || job->checked) {
+    if (!job->has_sums || job->checked) {
         return false;
     }
-    enum err code = check_proof(job);
+    enum err code = finish_proof(job);
     if (verdict_of(code).fate != FATE_SETTLE) {
         job->fault = fault_of(code);
         return false;

@@ -112,9 +112,12 @@ static void put_memory(struct memory_figures *m, int kind, uint64_t used, uint64
 static void read_memory(struct memory_figures *out, struct teller *t) {
     struct lane *lane = t->lane;
     *out = (struct memory_figures){0};
-    lock_take(&lane->lock);
-    put_memory(out, METRIC_MEMORY_BODIES, lane->bodies_bytes, lane->bodies_bytes_max);
-    lock_give(&lane->lock);
+    put_memory(out, METRIC_MEMORY_BODIES, pinned_used_bytes(lane->pinned),
+               pinned_bytes(lane->pinned));
+    if (lane_brings(lane)) {
+        put_memory(out, METRIC_MEMORY_PINNED, pinned_used_bytes(lane->pinned),
+                   pinned_bytes(lane->pinned));
+    }
     put_memory(out, METRIC_MEMORY_KEYS, keycache_bytes(lane->keycache), lane->keys_bytes_max);
     put_memory(out, METRIC_MEMORY_PROCESS, resident_bytes(t->statm), lane->config.memory_bytes);
     put_memory(out, METRIC_MEMORY_DISK, t->disk_bytes, lane->config.key_disk_bytes);

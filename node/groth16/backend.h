@@ -6,7 +6,8 @@
  *   key_load ── once per key ──▶ slot_open ── once per job in flight ──▶ witness → evaluate → quotient → msm ×5 → sums
  *
  * Owner    backend_open's caller; keys and slots are closed before their backend.
- * Threads  one thread drives a backend (the `device` thread); the backend has its own workers.
+ * Threads  one thread computes with a backend (the `device` thread); the backend has its own workers. One thread at a time loads and
+ *          drops keys and opens slots, beside it; pin and bring any.
  * Errors   E_DEVICE, E_DEVICE_LOST, E_LIMIT (does not fit), E_CANCELLED when the job's cancel flag was seen.
  *          Nothing allocates after slot_open.
  */
@@ -14,6 +15,7 @@
 #include "node/groth16/plan.h"
 #include "node/key/key.h"
 #include "node/witness/witness.h"
+#include "proto/codec.h"
 
 enum prove_step {
     STEP_WITNESS,  /* scalars to where the backend computes */
@@ -38,8 +40,10 @@ struct sums {
 
 struct step_times {
     uint64_t ns[STEP_COUNT];
+    /* The part of STEP_WITNESS in which the device waited for its data; 0 where nothing is copied. */
+    uint64_t upload_ns;
     uint64_t
-        upload_ns; /* the part of STEP_WITNESS in which the device waited for its data; 0 where nothing is copied */
+        finish_ns; /* of the host behind the device's last step, while the device has nothing of this job */
 };
 
 struct backend;
@@ -54,6 +58,16 @@ struct job_watch {
     _Atomic int step;             /* enum prove_step */
     _Atomic uint32_t permille;    /* of the whole proof */
     _Atomic uint64_t progress_ns; /* clock_ns of the last sign of life */
+};
+
+/* A job's vectors on their way to where the backend computes, ahead of its turn: the assignment, or a, b and the assignment. */
+struct bring {
+    const struct scalars
+        *vectors;              /* lent until it returns; the host bytes are not needed after that */
+    unsigned vectors_count;    /* 1 or 3 */
+    const char *name;          /* for errors: "partition 3" */
+    uint64_t upload_ns, bytes; /* out: what the copy took, by the device's clock */
+    uint64_t ticket;           /* out: names what was brought, for the witness; never 0 */
 };
 
 struct backend_ops {
@@ -77,6 +91,16 @@ struct backend_ops {
     /* Wipes what a job left behind. */
     void (*wipe)(struct backend_slot *s);
 
+    /* Of a backend with memory of its own; else NULL, all of them. */
+    /* Host memory that its copy engines are to read. */
+    FALLIBLE (*pin)(struct backend *b, void *host, size_t bytes);
+    void (*unpin)(struct backend *b, void *host);
+    /* Takes in, checks and keeps the next job's vectors, on any thread while the slot's thread computes another job: waits until
+     * that one has begun. The job's witness then carries the ticket. E_LIMIT: too large for what the plan set aside. */
+    FALLIBLE (*bring)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
+    /* What was brought under this ticket will not be computed, or has been: its place is free. */
+    void (*unbring)(struct backend_slot *s, uint64_t ticket);
+
     /* No part of a proof, but how keys are made from known secrets (setup.h): out[i] = scalars[i]·G as packed points, scalars
      * below r. `count`: about how many there will be, which chooses the size of tables. `multiply` allocates nothing and waits. */
     FALLIBLE(*multiplier_open)
@@ -89,7 +113,9 @@ struct backend_ops {
 
 struct backend {
     const struct backend_ops *ops;
-    char device_name[96]; /* "cpu: 2 threads, ifma"; "cuda: NVIDIA H200 GPU-…" */
+    char device_name[96];  /* "cpu: 2 threads, ifma"; "cuda: NVIDIA H200 GPU-…" */
+    uint64_t memory_bytes; /* of its own, for keys and jobs; 0: it computes in the host's */
+    int numa_node;         /* nearest to its memory; negative: not known */
 };
 
 enum backend_kind { BACKEND_AUTO, BACKEND_CUDA, BACKEND_CPU };

@@ -134,19 +134,33 @@ static enum err copy_publics(struct prove_result *out, const struct key *key,
     return OK;
 }
 
+enum err groth16_compute(struct prove_result *out, struct backend *b, struct backend_slot *slot,
+                         const struct key *key, const struct witness *w, struct job_watch *watch) {
+    struct prove_result r = {0};
+    uint64_t start_ns = clock_ns();
+    TRY(compute_sums(&r.sums, &r.times, b, slot, key, w, watch));
+    r.total_ns = clock_ns() - start_ns;
+    *out = r;
+    mem_wipe(&r, sizeof r);
+    return OK;
+}
+
+enum err groth16_assemble(struct prove_result *r, const struct key *key, const struct witness *w,
+                          const struct blinding *blinding) {
+    uint64_t start_ns = clock_ns();
+    assemble(&r->proof, key_vkey(key), &r->sums, blinding);
+    TRY(copy_publics(r, key, w));
+    r->times.ns[STEP_ASSEMBLE] = clock_ns() - start_ns;
+    r->total_ns += r->times.ns[STEP_ASSEMBLE];
+    return OK;
+}
+
 static enum err prove_into(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                            const struct key *key, const struct witness *w,
                            const struct blinding *blinding, struct job_watch *watch) {
-    uint64_t start_ns = clock_ns();
-    TRY(compute_sums(&out->sums, &out->times, b, slot, key, w, watch));
+    TRY(groth16_compute(out, b, slot, key, w, watch));
     TRY(begin_step(watch, STEP_ASSEMBLE));
-    uint64_t assemble_ns = clock_ns();
-    assemble(&out->proof, key_vkey(key), &out->sums, blinding);
-    TRY(copy_publics(out, key, w));
-    uint64_t end_ns = clock_ns();
-    out->times.ns[STEP_ASSEMBLE] = end_ns - assemble_ns;
-    out->total_ns = end_ns - start_ns;
-    return OK;
+    return groth16_assemble(out, key, w, blinding);
 }
 
 enum err groth16_prove_unchecked(struct prove_result *out, struct backend *b,

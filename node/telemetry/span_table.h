@@ -13,6 +13,7 @@
     ROW(FETCH,     "fetch",     "network")  \
     ROW(DECODE,    "decode",    "host")     \
     ROW(UNPACK,    "unpack",    "host")     \
+    ROW(UPLOAD,    "upload",    "")         \
     ROW(QUEUE,     "queue",     "host")     \
     ROW(KEY_LOAD,  "key_load",  "")         \
     ROW(WITNESS,   "witness",   "")         \

@@ -111,13 +111,32 @@ FALLIBLE witness_from_wtns_bytes(struct witness *out, struct bytes wtns, const c
     return OK;
 }
 
-FALLIBLE witness_from_values(struct witness *out, const struct curve *c, uint8_t *values,
+FALLIBLE witness_over_values(struct witness *out, const struct curve *c, const uint8_t *values,
                              uint64_t count, const char *name) {
     REQUIRE(count >= 1, E_RANGE, "%s: a witness of 0 values; even the smallest has the constant 1",
             name);
     struct witness w = {.curve = c, .count = count, .values = values};
     TRY(values_check(&w, name, ""));
-    w.owned = values;
+    *out = w;
+    return OK;
+}
+
+FALLIBLE witness_from_values(struct witness *out, const struct curve *c, uint8_t *values,
+                             uint64_t count, const char *name) {
+    TRY(witness_over_values(out, c, values, count, name));
+    out->owned = values;
+    out->owned_bytes = (size_t)count * SCALAR_BYTES;
+    return OK;
+}
+
+FALLIBLE witness_from_first(struct witness *out, const struct curve *c, uint8_t *first,
+                            size_t first_count, uint64_t count, const char *name) {
+    struct witness w = {.curve = c, .count = first_count, .values = first};
+    ASSERT(first_count >= 1 && first_count <= count);
+    TRY(values_check(&w, name, ""));
+    w.count = count;
+    w.owned = first;
+    w.owned_bytes = first_count * SCALAR_BYTES;
     *out = w;
     return OK;
 }
@@ -177,7 +196,7 @@ FALLIBLE witness_fits(const struct witness *w, const struct key_shape *shape,
 
 void witness_close(struct witness *w) {
     if (w->owned) {
-        mem_wipe(w->owned, (size_t)w->count * SCALAR_BYTES);
+        mem_wipe(w->owned, w->owned_bytes);
         mem_free(w->owned);
     }
     guard_close(&w->guard);

@@ -57,7 +57,7 @@ void device_get(void *host, const void *from, size_t bytes) {
     }
 }
 
-void *pinned_take(size_t bytes) {
+void *device_pinned(size_t bytes) {
     CHECK(pinned_count < TAKEN_MAX);
     void *ptr = NULL;
     CHECK_OK(gpu_pinned_open(&ptr, bytes));

@@ -20,7 +20,7 @@ const struct device *device_of_test(void); /* skips the claim when there is none
 void *device_take(size_t bytes);
 void *device_put(const void *host, size_t bytes); /* taken and filled */
 void device_get(void *host, const void *device, size_t bytes);
-void *pinned_take(size_t bytes);
+void *device_pinned(size_t bytes);
 void device_done(void); /* gives back what the claim took; at the end of each claim */
 
 enum { CURVES_COUNT = 2 };
@@ -46,6 +46,8 @@ double median_ms(uint64_t *ns, size_t count);
 /* One per file: the claims (or with --bench the benches) on one subject. Exit codes of check_main. */
 int kernel_field(int argc, char **argv);
 int kernel_fixed(int argc, char **argv);
+int kernel_inbox(int argc, char **argv);
+int kernel_lane(int argc, char **argv);
 int kernel_large(int argc, char **argv);
 int kernel_lost(int argc, char **argv);
 int kernel_msm(int argc, char **argv);

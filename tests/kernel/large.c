@@ -358,7 +358,7 @@ static void check_case(const struct setup *s, struct key *key, const struct key_
         if (k->runs) {
             time_jobs(s, &j, &w, mixes[i], k->runs, &sums);
             struct witness pinned = {.curve = w.curve, .count = w.count};
-            uint8_t *values = pinned_take((size_t)s->wires * 32);
+            uint8_t *values = device_pinned((size_t)s->wires * 32);
             memcpy(values, w.values, (size_t)s->wires * 32);
             pinned.values = values;
             time_jobs(s, &j, &pinned, mixes[i], k->runs, &sums);

@@ -8,9 +8,10 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } subjects[] = {
-    {"field", kernel_field}, {"fixed", kernel_fixed},     {"large", kernel_large},
-    {"lost", kernel_lost},   {"msm", kernel_msm},         {"ntt", kernel_ntt},
-    {"prove", kernel_prove}, {"vectors", kernel_vectors},
+    {"field", kernel_field},     {"fixed", kernel_fixed}, {"inbox", kernel_inbox},
+    {"lane", kernel_lane},       {"large", kernel_large}, {"lost", kernel_lost},
+    {"msm", kernel_msm},         {"ntt", kernel_ntt},     {"prove", kernel_prove},
+    {"vectors", kernel_vectors},
 };
 
 int main(int argc, char **argv) {
@@ -20,6 +21,8 @@ int main(int argc, char **argv) {
             return subjects[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "usage: kernel-tests field|fixed|large|lost|msm|ntt|prove|vectors [options]\n");
+    fprintf(
+        stderr,
+        "usage: kernel-tests field|fixed|inbox|lane|large|lost|msm|ntt|prove|vectors [options]\n");
     return 2;
 }

@@ -185,8 +185,8 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     struct gpu_msm_memory memory = memory_take(&msm_bytes, &shape, group);
     void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
          *tiles = device_take(gpu_tiles_bytes(&shape));
-    struct gpu_pair_counts *counts = pinned_take(sizeof *counts);
-    void *result = pinned_take(gpu_msm_result_bytes(&shape, group));
+    struct gpu_pair_counts *counts = device_pinned(sizeof *counts);
+    void *result = device_pinned(gpu_msm_result_bytes(&shape, group));
     struct msm_setup setup = {0};
     setup_open(&setup);
     uint64_t ns[64];
@@ -336,10 +336,10 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     struct gpu_msm_memory memory = memory_take(&bytes, &shape, gpu->g2);
     void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
          *tiles = device_take(gpu_tiles_bytes(&shape));
-    struct gpu_pair_counts *counts = pinned_take(sizeof *counts);
+    struct gpu_pair_counts *counts = device_pinned(sizeof *counts);
     void *result[SETS];
     for (unsigned i = 0; i < SETS; i++) {
-        result[i] = pinned_take(gpu_msm_result_bytes(&shape, gpu->g2));
+        result[i] = device_pinned(gpu_msm_result_bytes(&shape, gpu->g2));
     }
     struct msm_setup setup = {0};
     setup_open(&setup);

@@ -10,6 +10,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ static emulator_thread *thread_run;
 static void *thread_ctx;
 static uint64_t launches;
 static cudaError_t broken; /* for good, once it is set */
+static std::mutex machine; /* one launch at a time, whoever launches */
 
 /* A context is entered once by swapcontext; after that jumps do, which cost no system call. The address sanitizer has to
  * be told of every change of stacks, and wants to see swapcontext. */
@@ -196,6 +198,7 @@ cudaError_t emulator_run(dim3 grid, dim3 block, emulator_thread *thread, void *c
     if (!threads || threads > fibers_max || !grid.x || grid.y != 1 || grid.z != 1) {
         return cudaErrorInvalidValue;
     }
+    std::lock_guard<std::mutex> turn(machine);
     for (unsigned i = 0; i < threads; i++) {
         if (!fibers[i].stack) {
             fiber_make(&fibers[i]);
@@ -282,6 +285,7 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total) {
 }
 /* Memory comes poisoned, so that a word nobody wrote is never zero by luck. */
 cudaError_t cudaMalloc(void **out, size_t bytes) {
+    std::lock_guard<std::mutex> turn(machine);
     if (broken) {
         return broken;
     }
@@ -299,6 +303,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
     return cudaSuccess;
 }
 cudaError_t cudaFree(void *ptr) {
+    std::lock_guard<std::mutex> turn(machine);
     if (ptr) {
         size_t *block = (size_t *)((char *)ptr - 256);
         memory_used -= block[0];

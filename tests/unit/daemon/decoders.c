@@ -1,6 +1,7 @@
 /* Bodies decoded by other threads: the same values as by one, and the same refusals. */
 #include "node/daemon/decoders.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "node/base/mem.h"
@@ -49,10 +50,30 @@ static void body_close(struct body *b) {
     mem_free(b->wire);
 }
 
+/* On any thread: without claims, chunks of one frame or of `cut` bytes. */
+static enum err decode_unchecked(struct decoders *d, struct body *b, size_t cut) {
+    AUTO(body_reader_free) struct body_reader *reader = NULL;
+    struct bytes_mut place = {b->got, RAW_BYTES};
+    struct decoding body = {0};
+    enum err code = OK;
+    TRY(body_reader_new(&reader, b->description, &place, 1, RAW_BYTES));
+    for (size_t at = 0, frame = 0; at < b->wire_len && code == OK;) {
+        size_t end = cut ? at + cut : b->ends[frame++];
+        end = end < b->wire_len ? end : b->wire_len;
+        struct message chunk = {.data = bytes_of(b->wire + at, end - at)};
+        code = decoders_add(d, &body, reader, &chunk);
+        at = end;
+    }
+    enum err late = decoders_wait(NULL, d, &body);
+    TRY(code == OK ? late : code);
+    return body_reader_end(reader);
+}
+
 /* Chunks as `cut` says: 0: one per frame; else of random lengths up to it. */
 static enum err decode(struct decoders *d, struct body *b, size_t cut) {
     struct body_reader *reader = NULL;
     struct bytes_mut place = {b->got, RAW_BYTES};
+    struct decoding body = {0};
     enum err code = OK;
     memset(b->got, 0, RAW_BYTES);
     CHECK_OK(body_reader_new(&reader, b->description, &place, 1, RAW_BYTES));
@@ -61,12 +82,12 @@ static enum err decode(struct decoders *d, struct body *b, size_t cut) {
         size_t end = cut ? at + 1 + rng_below(check_rng(), cut) : b->ends[frame++];
         end = end < b->wire_len ? end : b->wire_len;
         struct message chunk = {.data = bytes_of(b->wire + at, end - at)};
-        code = decoders_add(d, reader, &chunk);
+        code = decoders_add(d, &body, reader, &chunk);
         CHECK(!chunk.data.ptr);
         at = end;
     }
     uint64_t busy_ns = 0;
-    enum err late = decoders_wait(&busy_ns, d);
+    enum err late = decoders_wait(&busy_ns, d, &body);
     code = code == OK ? late : code;
     if (code == OK) {
         CHECK(busy_ns > 0 ||
@@ -112,9 +133,49 @@ static void claim_damage(void) {
     body_close(&b);
 }
 
+struct race {
+    struct decoders *d;
+    pthread_t thread;
+    struct body body;
+    size_t cut;
+    enum err code; /* of the last decoding */
+};
+
+static void *run_decode(void *ctx) {
+    struct race *r = ctx;
+    for (int i = 0; i < 5 && r->code == OK; i++) {
+        r->code = decode_unchecked(r->d, &r->body, r->cut);
+    }
+    return NULL;
+}
+
+static void claim_side_by_side(void) {
+    struct race races[3] = {{.cut = 0}, {.cut = 0}, {.cut = 3 * FRAME_BYTES}};
+    struct decoders *d = NULL;
+    CHECK_OK(decoders_open(&d, 2));
+    for (size_t i = 0; i < COUNT_OF(races); i++) {
+        races[i].d = d;
+        body_open(&races[i].body);
+    }
+    races[1].body.wire[races[1].body.ends[20] - 100] ^= 0x40;
+    for (size_t i = 0; i < COUNT_OF(races); i++) {
+        CHECK_EQ(0, pthread_create(&races[i].thread, NULL, run_decode, &races[i]));
+    }
+    for (size_t i = 0; i < COUNT_OF(races); i++) {
+        pthread_join(races[i].thread, NULL);
+        CHECK_EQ(i == 1 ? E_FORMAT : OK, races[i].code);
+        if (i != 1) {
+            CHECK_MEM(races[i].body.raw, races[i].body.got, RAW_BYTES);
+        }
+        body_close(&races[i].body);
+    }
+    decoders_close(&d);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"the same values in any chunking, on any number of threads", claim_same_values},
+        {"bodies side by side, one of them damaged, do not meet", claim_side_by_side},
         {"a damaged frame is refused, and the next body is not hurt by it", claim_damage},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));

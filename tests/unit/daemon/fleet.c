@@ -64,7 +64,8 @@ static enum err disturb(unsigned idx) {
     return OK;
 }
 
-static const struct backend_ops *inner_ops; /* the reference's, the same for all */
+enum err (*fleet_backend_open)(struct backend **out) = reference_backend_open;
+static const struct backend_ops *inner_ops; /* the same for all */
 
 #define EVALUATE(n)                                                                                \
     static enum err evaluate_##n(struct backend_slot *s) {                                         \
@@ -84,6 +85,9 @@ static enum err device_key_load(struct backend_key **out, struct backend *b, str
     struct device *d = (struct device *)b;
     REQUIRE(atomic_load(&states[d->idx].trouble) != TROUBLE_LIMIT, E_LIMIT, "no room on lane %u",
             d->idx);
+    if (fleet_backend_open != reference_backend_open) { /* cannot be broken */
+        return d->inner->ops->key_load(out, d->inner, key);
+    }
     switch ((enum trouble)atomic_load(&states[d->idx].trouble)) {
     case TROUBLE_WRONG_SUM:
         reference_break(d->inner, 1, strikes(d->idx) ? 1 : 0);
@@ -116,6 +120,8 @@ static struct backend *device_new(struct backend *inner, unsigned idx) {
     d->inner = inner;
     d->idx = idx;
     d->backend.ops = &d->ops;
+    d->backend.memory_bytes = inner->memory_bytes;
+    d->backend.numa_node = -1;
     snprintf(d->backend.device_name, sizeof d->backend.device_name, "disturbed reference %u", idx);
     return &d->backend;
 }
@@ -153,6 +159,7 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
                                  .device = device,
                                  .cache_dir = l->cache,
                                  .memory_bytes = UINT64_C(1) << 30,
+                                 .staging_bytes = UINT64_C(16) << 20,
                                  .allow_insecure_keys = true,
                                  .threads = 1,
                                  .ack_wait_ns = SECOND * 2,
@@ -161,7 +168,7 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
     CHECK_OK(loopback_connect(&l->links.control, f->broker, NULL));
     CHECK_OK(loopback_connect(&l->links.bulk, f->broker, NULL));
     CHECK_OK(loopback_connect(&l->links.telemetry, f->broker, NULL));
-    CHECK_OK(reference_backend_open(&l->inner));
+    CHECK_OK(fleet_backend_open(&l->inner));
     l->device = device_new(l->inner, idx);
     CHECK_OK(lane_open(&l->lane, &config, &l->links, l->device));
 }

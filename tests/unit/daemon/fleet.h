@@ -41,6 +41,8 @@ struct fleet {
     char *dir; /* owned */
 };
 
+/* What the devices of lanes disturb; the plain reference prover unless a test sets another. */
+extern enum err (*fleet_backend_open)(struct backend **out);
 struct fleet *fleet_new(unsigned lanes_count);
 /* Lanes that give a silent prover up so soon. */
 struct fleet *fleet_new_impatient(unsigned lanes_count, uint64_t stall_ns);

@@ -1,6 +1,8 @@
 /* Loaded keys under a budget, with a backend that only counts. */
 #include "node/daemon/keycache.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ static struct {
 static enum err fake_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
     (void)b;
     (void)shape;
-    *out = (struct plan){.host_bytes = KEY_BYTES};
+    *out = (struct plan){.host_bytes = KEY_BYTES, .device_bytes = KEY_BYTES};
     return OK;
 }
 
@@ -70,8 +72,9 @@ static struct sha256 name_of(unsigned n) {
 static void use(struct keycache *c, unsigned n, struct key *key) {
     struct loaded_key loaded;
     struct sha256 digest = name_of(n);
-    CHECK_OK(keycache_get(&loaded, c, &digest, key));
+    CHECK_OK(keycache_get(&loaded, c, &digest, key, NULL));
     CHECK(loaded.slot != NULL);
+    keycache_give(c, &loaded);
 }
 
 static void claim_budget(void) {
@@ -112,7 +115,7 @@ static void claim_too_large(void) {
     struct sha256 digest = name_of(1);
     memset(&counts, 0, sizeof counts);
     CHECK_OK(keycache_new(&c, &fake, KEY_BYTES - 1));
-    CHECK_ERR(E_LIMIT, keycache_get(&loaded, c, &digest, key));
+    CHECK_ERR(E_LIMIT, keycache_get(&loaded, c, &digest, key, NULL));
     CHECK_HAS(err_detail(), "1000");
     CHECK_HAS(err_detail(), "999");
     CHECK_EQ(0, counts.loads);
@@ -128,15 +131,15 @@ static void claim_failures(void) {
     memset(&counts, 0, sizeof counts);
     CHECK_OK(keycache_new(&c, &fake, 3 * KEY_BYTES));
     counts.load_fails = true;
-    CHECK_ERR(E_DEVICE, keycache_get(&loaded, c, &digest, key));
+    CHECK_ERR(E_DEVICE, keycache_get(&loaded, c, &digest, key, NULL));
     counts.load_fails = false;
     counts.slot_fails = true;
-    CHECK_ERR(E_LIMIT, keycache_get(&loaded, c, &digest, key));
+    CHECK_ERR(E_LIMIT, keycache_get(&loaded, c, &digest, key, NULL));
     CHECK_EQ(0, counts.loaded);
     CHECK_EQ(0, keycache_bytes(c));
     counts.slot_fails = false;
     use(c, 1, key);
-    keycache_drop(c, &digest); /* after a device error */
+    keycache_drop_all(c); /* after a device error */
     CHECK_EQ(0, counts.loaded);
     use(c, 1, key);
     CHECK_EQ(3, counts.loads);
@@ -155,6 +158,131 @@ static void claim_many(void) {
     }
     keycache_free(&c);
     CHECK_EQ(0, counts.loaded);
+    key_unref(&key);
+}
+
+/* --- References --- */
+
+struct asker { /* who wants a key on a thread of its own */
+    struct keycache *c;
+    struct key *key;
+    unsigned n;
+    struct loaded_key loaded;
+    enum err code;
+    _Atomic int cancel, done;
+    pthread_t thread;
+};
+
+static void *ask(void *ctx) {
+    struct asker *a = ctx;
+    struct sha256 digest = name_of(a->n);
+    a->code = keycache_get(&a->loaded, a->c, &digest, a->key, &a->cancel);
+    atomic_store(&a->done, 1);
+    return NULL;
+}
+
+static void start(struct asker *a, struct keycache *c, struct key *key, unsigned n) {
+    *a = (struct asker){.c = c, .key = key, .n = n};
+    CHECK_EQ(0, pthread_create(&a->thread, NULL, ask, a));
+}
+
+static struct loaded_key take(struct keycache *c, unsigned n, struct key *key) {
+    struct loaded_key loaded;
+    struct sha256 digest = name_of(n);
+    CHECK_OK(keycache_get(&loaded, c, &digest, key, NULL));
+    return loaded;
+}
+
+static void claim_lent(void) {
+    struct keycache *c = NULL;
+    struct key *key = open_key();
+    struct asker waits, late;
+    struct loaded_key found;
+    struct sha256 first = name_of(0);
+    memset(&counts, 0, sizeof counts);
+    CHECK_OK(keycache_new(&c, &fake, 2 * KEY_BYTES));
+    struct loaded_key a = take(c, 0, key), b = take(c, 1, key);
+    start(&waits, c, key, 2);                  /* no room, and nothing may leave */
+    while (keycache_find(&found, c, &first)) { /* until it waits: who comes later waits behind it */
+        keycache_give(c, &found);
+        clock_sleep_ns(1000000);
+    }
+    CHECK(!atomic_load(&waits.done));
+    start(&late, c, key, 0);
+    clock_sleep_ns(30000000);
+    CHECK(!atomic_load(&late.done));
+    keycache_give(c, &b);
+    pthread_join(waits.thread, NULL);
+    CHECK_OK(waits.code);
+    pthread_join(late.thread, NULL);
+    CHECK_OK(late.code);
+    CHECK_EQ(3, counts.loads);
+    CHECK_EQ(2, counts.loaded);
+    CHECK(late.loaded.slot == a.slot);
+    keycache_give(c, &late.loaded);
+    struct loaded_key two = waits.loaded;
+    start(&waits, c, key, 3);
+    clock_sleep_ns(30000000);
+    atomic_store(&waits.cancel, 1);
+    pthread_join(waits.thread, NULL);
+    CHECK_EQ(E_CANCELLED, waits.code);
+    keycache_drop_all(c);
+    keycache_give(c, &a);
+    struct loaded_key again =
+        take(c, 2, key); /* its old self is still lent, and the first has left */
+    CHECK(keycache_is_stale(c, &two) && !keycache_is_stale(c, &again));
+    keycache_give(c, &two);
+    keycache_give(c, &again);
+    keycache_free(&c);
+    CHECK_EQ(0, counts.loaded);
+    key_unref(&key);
+}
+
+static void claim_stale(void) {
+    struct keycache *c = NULL;
+    struct key *key = open_key();
+    memset(&counts, 0, sizeof counts);
+    CHECK_OK(keycache_new(&c, &fake, 3 * KEY_BYTES));
+    struct loaded_key old = take(c, 1, key);
+    CHECK(!keycache_is_stale(c, &old));
+    keycache_drop_all(c);
+    CHECK(keycache_is_stale(c, &old));
+    CHECK_EQ(1, counts.loaded); /* lent */
+    struct loaded_key fresh = take(c, 1, key);
+    CHECK_EQ(2, counts.loads);
+    CHECK_EQ(2, counts.loaded);
+    keycache_give(c, &old);
+    use(c, 2, key); /* whoever loads next drops it */
+    CHECK_EQ(2, counts.loaded);
+    keycache_give(c, &fresh);
+    keycache_free(&c);
+    CHECK_EQ(0, counts.slots);
+    key_unref(&key);
+}
+
+static void claim_kept(void) {
+    struct keycache *c = NULL;
+    struct key *key = open_key();
+    struct loaded_key found;
+    struct sha256 kept = name_of(7);
+    memset(&counts, 0, sizeof counts);
+    fake.memory_bytes = 2 * KEY_BYTES; /* a memory of its own */
+    CHECK_OK(keycache_new(&c, &fake, 100 * KEY_BYTES));
+    fake.memory_bytes = 0;
+    CHECK_OK(keycache_keep(c, &kept, key));
+    for (unsigned n = 0; n < 20; n++) {
+        use(c, n % 5, key);
+        CHECK(counts.loaded <= 2);
+    }
+    CHECK_EQ(2 * KEY_BYTES, keycache_device_bytes(c));
+    CHECK(keycache_find(&found, c, &kept));
+    CHECK_EQ(0, found.load_ns);
+    keycache_give(c, &found);
+    struct sha256 second = name_of(8), third = name_of(9);
+    CHECK_OK(keycache_keep(c, &second, key));
+    CHECK_ERR(E_LIMIT, keycache_keep(c, &third, key));
+    CHECK_HAS(err_detail(), "device");
+    keycache_free(&c);
     key_unref(&key);
 }
 
@@ -180,6 +308,9 @@ int main(int argc, char **argv) {
         {"a key whose plan exceeds the budget is refused with both numbers", claim_too_large},
         {"a failed load leaves nothing behind", claim_failures},
         {"more keys than are remembered", claim_many},
+        {"a key that finds no room waits for one that is lent, and nobody passes it", claim_lent},
+        {"a key that is given up while it is lent is loaded anew for the next", claim_stale},
+        {"kept keys stay, and those that would need their room are refused", claim_kept},
         {"speeds are learnt", claim_learns},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
