@@ -214,6 +214,8 @@ def claim_slow_decode_in_top(fleet):
     for lane in picture["lanes"]:
         assert lane["state"] == "ready" and lane["backend"] == "cpu", lane
         assert sum(lane["accounts"].values()) + lane["open_ns"] == lane["wall_ns"], lane
+        used = {kind: memory["used_bytes"] for kind, memory in lane["memory"].items()}
+        assert all(used[kind] > 0 for kind in ("disk", "keys", "process")) and "bodies" in used, lane["memory"]
     decode_is_the_cause(total([lane["last_minute"]["accounts"] for lane in picture["lanes"]]), 1e9)
     assert sum(lane["counters"]["jobs_done"] for lane in picture["lanes"]) == JOBS, picture["lanes"]
 
