@@ -8,19 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *vector(const char *curve, const char *name) {
-    char tail[384];
-    snprintf(tail, sizeof tail, "%s/%s", curve, name);
-    return check_vectors(tail);
-}
-
-static void expect(const struct run *r, int exit_code, const char *out, const char *err) {
-    CHECK_MSG(r->exit_code == exit_code, "exit code %d (signal %d), want %d: %s%s", r->exit_code,
-              r->signal, exit_code, r->out, r->err);
-    CHECK_HAS(r->out, out);
-    CHECK_HAS(r->err, err);
-}
-
 static void claim_front_door(void) {
     static const struct {
         const char *line;
@@ -60,7 +47,7 @@ static void claim_front_door(void) {
         run_program(&r, &s, NULL, "%s", rows[i].line);
         CHECK_MSG(r.exit_code == rows[i].exit_code, "`bellows %s`: exit code %d, want %d: %s%s",
                   rows[i].line, r.exit_code, rows[i].exit_code, r.out, r.err);
-        expect(&r, rows[i].exit_code, rows[i].out, rows[i].err);
+        run_expect(&r, rows[i].exit_code, rows[i].out, rows[i].err);
         run_free(&r);
     }
     CHECK_EQ(0, scratch_files(&s));
@@ -85,7 +72,7 @@ static void claim_help_pages(void) {
         run_program(&page, &s, NULL, "%s --help", line + 2);
         char title[80];
         snprintf(title, sizeof title, "bellows %s: ", line + 2);
-        expect(&page, 0, title, "");
+        run_expect(&page, 0, title, "");
         CHECK_HAS(page.out, "--help");
         CHECK_HAS(page.out, "usage: bellows");
         run_free(&page);
@@ -100,9 +87,9 @@ static void claim_closed_output(void) {
     struct run r;
     scratch_open(&s);
     run_script(&r, &s, "\"$BELLOWS\" verify %s %s %s > /dev/full",
-               vector("bn128", "base/circuit.zkey"), vector("bn128", "base/public.json"),
-               vector("bn128", "base/proof.json"));
-    expect(&r, 2, "", "standard output");
+               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/public.json"),
+               curve_file("bn128", "base/proof.json"));
+    run_expect(&r, 2, "", "standard output");
     run_free(&r);
 }
 
@@ -118,7 +105,7 @@ static void claim_export(void) {
                    "\"$BELLOWS\" key export-vkey --allow-insecure-keys %s/circuit.zkey && "
                    "{ cat verification_key.json; echo; } | cmp - %s/verification_key.json",
                    check_vectors(cases[i]), check_vectors(cases[i]));
-        expect(&r, 0, "", "");
+        run_expect(&r, 0, "", "");
         CHECK_STR("", r.err);
         run_free(&r);
     }
@@ -126,8 +113,8 @@ static void claim_export(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "key export-vkey %s",
-                vector("bn128", "base-uncontributed/circuit.zkey"));
-    expect(&r, 2, "", "--allow-insecure-keys");
+                curve_file("bn128", "base-uncontributed/circuit.zkey"));
+    run_expect(&r, 2, "", "--allow-insecure-keys");
     run_free(&r);
     CHECK_EQ(0, scratch_files(&s));
 }
@@ -140,18 +127,19 @@ static void claim_inspect(void) {
     size_t sections = 0;
     struct run r;
     scratch_open(&s);
-    run_program(&r, &s, NULL, "key inspect %s", vector("bls12381", "mul-beacon/circuit.zkey"));
-    expect(&r, 0, "bls12381", "");
+    run_program(&r, &s, NULL, "key inspect %s", curve_file("bls12381", "mul-beacon/circuit.zkey"));
+    run_expect(&r, 0, "bls12381", "");
     CHECK_HAS(r.out, "contributions  3");
     CHECK_HAS(r.out, "4 = 2^2 rows");
     CHECK_HAS(r.out, "sha256");
     CHECK(!strstr(r.out, "WARNING"));
     run_free(&r);
-    run_program(&r, &s, NULL, "key inspect %s", vector("bn128", "base-uncontributed/circuit.zkey"));
-    expect(&r, 0, "forge", "");
+    run_program(&r, &s, NULL, "key inspect %s",
+                curve_file("bn128", "base-uncontributed/circuit.zkey"));
+    run_expect(&r, 0, "forge", "");
     run_free(&r);
-    run_program(&r, &s, NULL, "key inspect --json %s", vector("bn128", "base/circuit.zkey"));
-    expect(&r, 0, "", "");
+    run_program(&r, &s, NULL, "key inspect --json %s", curve_file("bn128", "base/circuit.zkey"));
+    run_expect(&r, 0, "", "");
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "inspect"));
     CHECK_OK(json_number_member(&number, json, 8, 8, "wires"));
     CHECK_OK(json_number_member(&number, json, 2, 2, "public_signals"));
@@ -160,12 +148,12 @@ static void claim_inspect(void) {
     CHECK_OK(json_list_member(&member, &sections, json, "sections"));
     CHECK_EQ(10, sections);
     run_free(&r);
-    run_program(&r, &s, NULL, "key inspect %s", vector("bls12381", "base/circuit.params"));
-    expect(&r, 0, "bellman", "");
+    run_program(&r, &s, NULL, "key inspect %s", curve_file("bls12381", "base/circuit.params"));
+    run_expect(&r, 0, "bellman", "");
     CHECK_HAS(r.out, "powers");
     run_free(&r);
-    run_program(&r, &s, NULL, "key inspect --json %s", vector("bn128", "bad/plonk.zkey"));
-    expect(&r, 2, "\"code\": \"E_FORMAT\"", "PLONK");
+    run_program(&r, &s, NULL, "key inspect --json %s", curve_file("bn128", "bad/plonk.zkey"));
+    run_expect(&r, 2, "\"code\": \"E_FORMAT\"", "PLONK");
     run_free(&r);
 }
 
@@ -173,16 +161,16 @@ static void claim_check(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    run_program(&r, &s, NULL, "key check %s", vector("bls12381", "bits/circuit.zkey"));
-    expect(&r, 0, "OK", "");
+    run_program(&r, &s, NULL, "key check %s", curve_file("bls12381", "bits/circuit.zkey"));
+    run_expect(&r, 0, "OK", "");
     CHECK_STR("", r.err);
     run_free(&r);
-    run_program(&r, &s, NULL, "key check --json %s", vector("bn128", "base/circuit.zkey"));
-    expect(&r, 0, "\"remembered\": false", "");
+    run_program(&r, &s, NULL, "key check --json %s", curve_file("bn128", "base/circuit.zkey"));
+    run_expect(&r, 0, "\"remembered\": false", "");
     run_free(&r);
     run_program(&r, &s, NULL, "key check --allow-insecure-keys %s",
-                vector("bn128", "bad/off-curve-a.zkey"));
-    expect(&r, 2, "", "section 5");
+                curve_file("bn128", "bad/off-curve-a.zkey"));
+    run_expect(&r, 2, "", "section 5");
     run_free(&r);
 }
 
@@ -193,24 +181,24 @@ static void claim_plan(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "plan --backend cpu --threads 2 %s",
-                vector("bn128", "chain200/circuit.zkey"));
-    expect(&r, 0, "fits           yes", "");
+                curve_file("bn128", "chain200/circuit.zkey"));
+    run_expect(&r, 0, "fits           yes", "");
     CHECK_HAS(r.out, "MiB");
     run_free(&r);
     run_program(&r, &s, NULL, "plan --backend cpu --json %s",
-                vector("bn128", "chain200/circuit.zkey"));
-    expect(&r, 0, "\"fits\": true", "");
+                curve_file("bn128", "chain200/circuit.zkey"));
+    run_expect(&r, 0, "\"fits\": true", "");
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "plan"));
     CHECK_OK(json_number_member(&number, json, 1, (uint64_t)1 << 40, "host_bytes"));
     CHECK_OK(json_number_member(&number, json, 256, 256, "domain_size"));
     run_free(&r);
     run_program(&r, &s, NULL, "plan --backend cpu --memory 64KiB --json %s",
-                vector("bn128", "chain200/circuit.zkey"));
-    expect(&r, 3, "\"fits\": false", "");
+                curve_file("bn128", "chain200/circuit.zkey"));
+    run_expect(&r, 3, "\"fits\": false", "");
     run_free(&r);
     run_program(&r, &s, NULL, "plan --backend cpu --memory 64KiB %s",
-                vector("bn128", "chain200/circuit.zkey"));
-    expect(&r, 3, "by --memory", "0.1 MiB are allowed; raise");
+                curve_file("bn128", "chain200/circuit.zkey"));
+    run_expect(&r, 3, "by --memory", "0.1 MiB are allowed; raise");
     run_free(&r);
 }
 
@@ -223,8 +211,8 @@ static void claim_bench(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "bench prove --backend cpu --runs 5 --warmups 1 %s %s",
-                vector("bn128", "mul/circuit.zkey"), vector("bn128", "mul/witness.wtns"));
-    expect(&r, 0, "\"runs\": 5", "");
+                curve_file("bn128", "mul/circuit.zkey"), curve_file("bn128", "mul/witness.wtns"));
+    run_expect(&r, 0, "\"runs\": 5", "");
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "bench"));
     CHECK_OK(json_text_member(&commit, json, "commit"));
     CHECK_OK(json_member(&row, json, "prove_ns"));
@@ -241,16 +229,16 @@ static void claim_doctor(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "doctor --part host --cache %s --json", scratch_path(&s, "cache"));
-    expect(&r, 0, "\"check\": \"hugepages\"", "");
+    run_expect(&r, 0, "\"check\": \"hugepages\"", "");
     run_free(&r);
     run_program(&r, &s, NULL, "doctor --part host --cache /proc/nowhere");
-    expect(&r, 2, "--cache", "the host failed"); /* cannot be written */
+    run_expect(&r, 2, "--cache", "the host failed"); /* cannot be written */
     run_free(&r);
     run_program(&r, &s, NULL, "doctor --part network --server nats://127.0.0.1:1");
-    expect(&r, 4, "no server at nats://127.0.0.1:1", "the network failed");
+    run_expect(&r, 4, "no server at nats://127.0.0.1:1", "the network failed");
     run_free(&r);
     run_program(&r, &s, NULL, "list --server nats://192.0.2.1:4222");
-    expect(&r, 2, "", "plaintext = yes"); /* another machine, without TLS */
+    run_expect(&r, 2, "", "plaintext = yes"); /* another machine, without TLS */
     run_free(&r);
 }
 
@@ -286,7 +274,7 @@ static void claim_bench_ops(void) {
         AUTO(json_free) cJSON *json = NULL;
         struct run r;
         run_program(&r, &s, NULL, "%s", lines[i]);
-        expect(&r, 0, "\"device\": \"cpu: ", "");
+        run_expect(&r, 0, "\"device\": \"cpu: ", "");
         CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "bench"));
         CHECK(number_of(json, "run_ns.median") >= 1);
         CHECK(number_of(json, "run_ns.least") <= number_of(json, "run_ns.most"));
@@ -312,7 +300,7 @@ static void claim_bench_field(void) {
         AUTO(json_free) cJSON *json = NULL;
         run_program(&r, &s, NULL, "bench field --threads 1 --cpu-tier portable --runs 3 --curve %s",
                     curves[i]);
-        expect(&r, 0, "\"field\": \"fr\"", "");
+        run_expect(&r, 0, "\"field\": \"fr\"", "");
         char *end = strchr(r.out, '\n');
         CHECK(end);
         CHECK_OK(json_parse(&json, bytes_of(r.out, (size_t)(end - r.out)), "bench"));

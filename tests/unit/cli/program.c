@@ -46,6 +46,13 @@ size_t scratch_files(const struct scratch *s) {
     return count;
 }
 
+void run_expect(const struct run *r, int exit_code, const char *out, const char *err) {
+    CHECK_MSG(r->exit_code == exit_code, "exit code %d (signal %d), want %d: %s%s", r->exit_code,
+              r->signal, exit_code, r->out, r->err);
+    CHECK_HAS(r->out, out);
+    CHECK_HAS(r->err, err);
+}
+
 void run_free(struct run *r) {
     mem_free_ptr(&r->out);
     mem_free_ptr(&r->err);
@@ -165,4 +172,10 @@ void run_script(struct run *out, const struct scratch *s, const char *script, ..
     char *const words[] = {(char *)"/bin/sh", (char *)"-c", text, NULL};
     start(&p, s, "/dev/null", words);
     program_wait(out, &p);
+}
+
+const char *curve_file(const char *curve, const char *name) {
+    char tail[384];
+    snprintf(tail, sizeof tail, "%s/%s", curve, name);
+    return check_vectors(tail);
 }

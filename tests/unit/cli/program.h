@@ -25,6 +25,8 @@ struct run {
     uint64_t elapsed_ns;
 };
 void run_free(struct run *r);
+/* It ended with this exit code, and said these words. */
+void run_expect(const struct run *r, int exit_code, const char *out, const char *err);
 
 /* Runs `bellows WORDS…` in the scratch folder; words are separated by single spaces in `line`, where %s and the like are
  * filled in first (so paths must not hold spaces). Standard input is the file `input`, empty when NULL. */
@@ -44,4 +46,6 @@ void program_start(struct program *out, const struct scratch *s, const char *lin
     __attribute__((format(printf, 3, 4)));
 void program_wait(struct run *out, struct program *p);
 
+/* Of the corpus, as "bn128", "mul/circuit.zkey"; lent, like check_vectors'. */
+const char *curve_file(const char *curve, const char *name);
 char *file_text(const char *path); /* the whole file; the caller's: mem_free */

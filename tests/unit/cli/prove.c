@@ -16,12 +16,6 @@
 
 static const char *const curves[] = {"bn128", "bls12381"};
 
-static const char *vector(const char *curve, const char *name) {
-    char tail[384];
-    snprintf(tail, sizeof tail, "%s/%s", curve, name);
-    return check_vectors(tail);
-}
-
 static void expect(const struct run *r, int exit_code, const char *needle) {
     CHECK_MSG(r->exit_code == exit_code, "exit code %d (signal %d), want %d: %s%s", r->exit_code,
               r->signal, exit_code, r->out, r->err);
@@ -52,7 +46,7 @@ static void claim_all_cases(void) {
         CHECK(dir);
         size_t cases = 0;
         for (struct dirent *e; (e = readdir(dir));) {
-            const char *folder = vector(curves[i], e->d_name);
+            const char *folder = curve_file(curves[i], e->d_name);
             char zkey[600];
             snprintf(zkey, sizeof zkey, "%s/circuit.zkey", folder);
             if (e->d_name[0] == '.' || !file_exists(zkey)) {
@@ -98,8 +92,9 @@ static void claim_scripts(void) {
                    "$PROVE circuit_final.zkey witness.wtns p.json i.json\n"
                    "$VERIFY verification_key.json i.json p.json\n"
                    "$BELLOWS verify circuit_final.zkey i.json p.json",
-                   vector(curves[i], "base/circuit.zkey"), vector(curves[i], "base/witness.wtns"),
-                   vector(curves[i], "base/verification_key.json"));
+                   curve_file(curves[i], "base/circuit.zkey"),
+                   curve_file(curves[i], "base/witness.wtns"),
+                   curve_file(curves[i], "base/verification_key.json"));
         expect(&r, 0, NULL);
         CHECK_STR("OK\nOK\nOK\n", r.out);
         CHECK_STR("", r.err);
@@ -112,8 +107,8 @@ static void claim_blinding(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    const char *zkey = vector("bn128", "base/circuit.zkey");
-    const char *wtns = vector("bn128", "base/witness.wtns");
+    const char *zkey = curve_file("bn128", "base/circuit.zkey");
+    const char *wtns = curve_file("bn128", "base/witness.wtns");
     static const char *const seeds[] = {"", "", "--seed 7", "--seed 7", "--seed 8"};
     for (size_t i = 0; i < COUNT_OF(seeds); i++) {
         run_program(&r, &s, NULL, "prove --backend cpu %s %s p%zu.json i.json %s", zkey, wtns, i,
@@ -151,7 +146,8 @@ static void claim_json(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "prove --json --backend auto --threads 1 %s %s",
-                vector("bls12381", "base/circuit.zkey"), vector("bls12381", "base/witness.wtns"));
+                curve_file("bls12381", "base/circuit.zkey"),
+                curve_file("bls12381", "base/witness.wtns"));
     expect(&r, 0, NULL);
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "prove --json"));
     CHECK_OK(json_member(&times, json, "steps_ns"));
@@ -180,8 +176,8 @@ static void claim_json_error(void) {
     struct run r;
     scratch_open(&s);
     run_program(&r, &s, NULL, "prove --json --backend cpu %s %s",
-                vector("bn128", "mul-contrib/circuit.zkey"),
-                vector("bn128", "bad/unsatisfied.wtns"));
+                curve_file("bn128", "mul-contrib/circuit.zkey"),
+                curve_file("bn128", "bad/unsatisfied.wtns"));
     expect(&r, 1, "does not satisfy");
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "prove --json"));
     CHECK_OK(json_member(&error, json, "error"));
@@ -198,19 +194,19 @@ static void claim_unsatisfied(void) {
         AUTO(scratch_close) struct scratch s = {0};
         struct run r;
         scratch_open(&s);
-        const char *zkey = vector(curves[i], "mul-contrib/circuit.zkey");
-        const char *wtns = vector(curves[i], "bad/unsatisfied.wtns");
+        const char *zkey = curve_file(curves[i], "mul-contrib/circuit.zkey");
+        const char *wtns = curve_file(curves[i], "bad/unsatisfied.wtns");
         run_program(&r, &s, NULL, "prove --backend cpu %s %s", zkey, wtns);
         expect(&r, 1, "does not satisfy");
         CHECK_HAS(r.err, "unsatisfied.wtns");
         run_free(&r);
         run_program(&r, &s, NULL, "prove --backend cpu %s %s --r1cs %s", zkey, wtns,
-                    vector(curves[i], "mul-contrib/circuit.r1cs"));
+                    curve_file(curves[i], "mul-contrib/circuit.r1cs"));
         expect(&r, 1, "constraint 0");
         run_free(&r);
         run_program(&r, &s, NULL, "prove --backend cpu %s %s --r1cs %s", zkey,
-                    vector(curves[i], "mul-contrib/witness.wtns"),
-                    vector(curves[i], "bad/truncated.r1cs"));
+                    curve_file(curves[i], "mul-contrib/witness.wtns"),
+                    curve_file(curves[i], "bad/truncated.r1cs"));
         expect(&r, 2, "truncated.r1cs");
         run_free(&r);
         CHECK_EQ(0, scratch_files(&s));
@@ -225,7 +221,7 @@ static bool ends_with(const char *text, const char *tail) {
 static void claim_bad_files(void) {
     size_t seen = 0;
     for (size_t i = 0; i < COUNT_OF(curves); i++) {
-        DIR *dir = opendir(vector(curves[i], "bad"));
+        DIR *dir = opendir(curve_file(curves[i], "bad"));
         CHECK(dir);
         for (struct dirent *e; (e = readdir(dir));) {
             bool is_key = ends_with(e->d_name, ".zkey");
@@ -235,11 +231,11 @@ static void claim_bad_files(void) {
             AUTO(scratch_close) struct scratch s = {0};
             struct run r;
             char bad[600];
-            snprintf(bad, sizeof bad, "%s/%s", vector(curves[i], "bad"), e->d_name);
+            snprintf(bad, sizeof bad, "%s/%s", curve_file(curves[i], "bad"), e->d_name);
             scratch_open(&s);
             run_program(&r, &s, NULL, "prove --backend cpu --allow-insecure-keys %s %s",
-                        is_key ? bad : vector(curves[i], "mul/circuit.zkey"),
-                        is_key ? vector(curves[i], "mul/witness.wtns") : bad);
+                        is_key ? bad : curve_file(curves[i], "mul/circuit.zkey"),
+                        is_key ? curve_file(curves[i], "mul/witness.wtns") : bad);
             expect(&r, !strcmp(e->d_name, "unsatisfied.wtns") ? 1 : 2, e->d_name);
             CHECK_MSG(r.elapsed_ns < 2000000000u, "%s took %llu ms", e->d_name,
                       (unsigned long long)(r.elapsed_ns / 1000000));
@@ -272,10 +268,10 @@ static void claim_bad_names_section(void) {
         AUTO(scratch_close) struct scratch s = {0};
         struct run r;
         char bad[600];
-        snprintf(bad, sizeof bad, "%s/%s", vector("bn128", "bad"), rows[i].file);
+        snprintf(bad, sizeof bad, "%s/%s", curve_file("bn128", "bad"), rows[i].file);
         scratch_open(&s);
         run_program(&r, &s, NULL, "prove --backend cpu --allow-insecure-keys %s %s", bad,
-                    vector("bn128", "mul/witness.wtns"));
+                    curve_file("bn128", "mul/witness.wtns"));
         expect(&r, 2, rows[i].needle);
         run_free(&r);
     }
@@ -287,7 +283,7 @@ static void claim_unfinished_key(void) {
     struct run r;
     struct bytes_mut key;
     scratch_open(&s);
-    CHECK_OK(file_read_all(&key, vector("bn128", "base/circuit.zkey"), 1 << 20));
+    CHECK_OK(file_read_all(&key, curve_file("bn128", "base/circuit.zkey"), 1 << 20));
     size_t at = 12;
     while (load_u32le(key.ptr + at) != 10) {
         at += 12 + load_u64le(key.ptr + at + 4);
@@ -298,12 +294,12 @@ static void claim_unfinished_key(void) {
     CHECK_OK(file_write_all(path, bytes_of(key.ptr, at)));
     mem_free(key.ptr);
     run_program(&r, &s, NULL, "prove --backend cpu %s %s proof.json public.json", path,
-                vector("bn128", "base/witness.wtns"));
+                curve_file("bn128", "base/witness.wtns"));
     CHECK_EQ(0, r.exit_code);
     CHECK_HAS(r.err, "section 10 (contributions) is missing");
     run_free(&r);
     run_program(&r, &s, NULL, "verify %s public.json proof.json",
-                vector("bn128", "base/verification_key.json"));
+                curve_file("bn128", "base/verification_key.json"));
     CHECK_EQ(0, r.exit_code);
     run_free(&r);
 }
@@ -312,25 +308,26 @@ static void claim_misfits(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    run_program(&r, &s, NULL, "prove --backend cpu %s %s", vector("bn128", "base/circuit.zkey"),
-                vector("bls12381", "base/witness.wtns"));
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s", curve_file("bn128", "base/circuit.zkey"),
+                curve_file("bls12381", "base/witness.wtns"));
     expect(&r, 2, "curve mismatch");
     run_free(&r);
-    run_program(&r, &s, NULL, "prove --backend cpu %s %s", vector("bls12381", "base/circuit.zkey"),
-                vector("bn128", "base/witness.wtns"));
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s",
+                curve_file("bls12381", "base/circuit.zkey"),
+                curve_file("bn128", "base/witness.wtns"));
     expect(&r, 2, "curve mismatch");
     run_free(&r);
-    run_program(&r, &s, NULL, "prove --backend cpu %s %s", vector("bn128", "base/circuit.zkey"),
-                vector("bn128", "bits/witness.wtns"));
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s", curve_file("bn128", "base/circuit.zkey"),
+                curve_file("bn128", "bits/witness.wtns"));
     expect(&r, 2, "132");
     CHECK_HAS(r.err, "8 wires");
     run_free(&r);
-    run_program(&r, &s, NULL, "prove --backend cpu %s %s", vector("bn128", "base/witness.wtns"),
-                vector("bn128", "base/circuit.zkey"));
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s", curve_file("bn128", "base/witness.wtns"),
+                curve_file("bn128", "base/circuit.zkey"));
     expect(&r, 2, "witness");
     run_free(&r);
     run_program(&r, &s, NULL, "prove --backend cpu no-such.zkey %s",
-                vector("bn128", "base/witness.wtns"));
+                curve_file("bn128", "base/witness.wtns"));
     expect(&r, 2, "no-such.zkey: No such file");
     run_free(&r);
     CHECK_EQ(0, scratch_files(&s));
@@ -340,8 +337,8 @@ static void claim_insecure(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    const char *zkey = vector("bn128", "base-uncontributed/circuit.zkey");
-    const char *wtns = vector("bn128", "base-uncontributed/witness.wtns");
+    const char *zkey = curve_file("bn128", "base-uncontributed/circuit.zkey");
+    const char *wtns = curve_file("bn128", "base-uncontributed/witness.wtns");
     run_program(&r, &s, NULL, "prove --backend cpu %s %s", zkey, wtns);
     expect(&r, 2, "--allow-insecure-keys");
     run_free(&r);
@@ -371,8 +368,8 @@ static void claim_unwritable(void) {
                                           "/proc/p.json i.json",
                                           "p.json /proc/i.json"};
     for (size_t i = 0; i < COUNT_OF(outputs); i++) {
-        run_program(&r, &s, NULL, "prove %s %s %s", vector("bn128", "base/circuit.zkey"),
-                    vector("bn128", "base/witness.wtns"), outputs[i]);
+        run_program(&r, &s, NULL, "prove %s %s %s", curve_file("bn128", "base/circuit.zkey"),
+                    curve_file("bn128", "base/witness.wtns"), outputs[i]);
         expect(&r, 2, NULL);
         CHECK_MSG(!strstr(r.err, "backend"), "%s: the work began: %s", outputs[i], r.err);
         CHECK_STR("", r.out);
@@ -391,7 +388,7 @@ static void claim_read_only_folder(void) {
     run_script(
         &r, &s,
         "mkdir ro && chmod 555 ro && \"$BELLOWS\" prove --backend cpu %s %s ro/p.json i.json",
-        vector("bn128", "base/circuit.zkey"), vector("bn128", "base/witness.wtns"));
+        curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
     expect(&r, 2, "ro/p.json");
     run_free(&r);
     run_script(&r, &s, "chmod 755 ro && rmdir ro");
@@ -406,8 +403,8 @@ static void claim_old_outputs_stay(void) {
     write_text(scratch_path(&s, "p.json"), "old proof");
     write_text(scratch_path(&s, "i.json"), "old public");
     run_program(&r, &s, NULL, "prove --backend cpu %s %s p.json i.json",
-                vector("bn128", "mul-contrib/circuit.zkey"),
-                vector("bn128", "bad/unsatisfied.wtns"));
+                curve_file("bn128", "mul-contrib/circuit.zkey"),
+                curve_file("bn128", "bad/unsatisfied.wtns"));
     expect(&r, 1, NULL);
     run_free(&r);
     CHECK_EQ(2, scratch_files(&s));
@@ -415,10 +412,10 @@ static void claim_old_outputs_stay(void) {
     CHECK_STR("old proof", old);
     mem_free(old);
     run_program(&r, &s, NULL, "prove --backend cpu %s %s p.json i.json",
-                vector("bn128", "base/circuit.zkey"), vector("bn128", "base/witness.wtns"));
+                curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
     expect(&r, 0, NULL);
     run_free(&r);
-    same_text(vector("bn128", "base/public.json"), scratch_path(&s, "i.json"));
+    same_text(curve_file("bn128", "base/public.json"), scratch_path(&s, "i.json"));
 }
 
 static void claim_paths(void) {
@@ -426,7 +423,7 @@ static void claim_paths(void) {
     struct run r;
     scratch_open(&s);
     run_script(&r, &s, "cp %s k.zkey; cp %s w.wtns; ln -s k.zkey link",
-               vector("bn128", "base/circuit.zkey"), vector("bn128", "base/witness.wtns"));
+               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
     run_free(&r);
     static const struct {
         const char *line, *needle;
@@ -448,8 +445,8 @@ static void claim_paths(void) {
         run_free(&r);
         CHECK_EQ(3, scratch_files(&s));
     }
-    run_script(&r, &s, "cmp k.zkey %s && cmp w.wtns %s", vector("bn128", "base/circuit.zkey"),
-               vector("bn128", "base/witness.wtns"));
+    run_script(&r, &s, "cmp k.zkey %s && cmp w.wtns %s", curve_file("bn128", "base/circuit.zkey"),
+               curve_file("bn128", "base/witness.wtns"));
     expect(&r, 0, NULL);
     run_free(&r);
 }
@@ -458,24 +455,24 @@ static void claim_streams(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    run_program(&r, &s, vector("bn128", "base/witness.wtns"),
-                "prove --backend cpu %s - - public.json", vector("bn128", "base/circuit.zkey"));
+    run_program(&r, &s, curve_file("bn128", "base/witness.wtns"),
+                "prove --backend cpu %s - - public.json", curve_file("bn128", "base/circuit.zkey"));
     expect(&r, 0, NULL);
     CHECK_HAS(r.out, "{\n \"pi_a\": [");
     CHECK(ends_with(r.out, " \"curve\": \"bn128\"\n}\n"));
     write_text(scratch_path(&s, "proof.json"), r.out);
     run_free(&r);
     run_program(&r, &s, scratch_path(&s, "proof.json"), "verify %s public.json -",
-                vector("bn128", "base/verification_key.json"));
+                curve_file("bn128", "base/verification_key.json"));
     expect(&r, 0, NULL);
     run_free(&r);
-    run_program(&r, &s, vector("bn128", "base/circuit.zkey"),
-                "prove --backend cpu - %s proof.json -", vector("bn128", "base/witness.wtns"));
+    run_program(&r, &s, curve_file("bn128", "base/circuit.zkey"),
+                "prove --backend cpu - %s proof.json -", curve_file("bn128", "base/witness.wtns"));
     expect(&r, 0, NULL);
     CHECK_STR("[\n \"55132\",\n \"3\"\n]\n", r.out);
     run_free(&r);
     run_script(&r, &s, "\"$BELLOWS\" prove --backend cpu %s %s - i.json > /dev/full",
-               vector("bn128", "base/circuit.zkey"), vector("bn128", "base/witness.wtns"));
+               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
     expect(&r, 2, "No space");
     run_free(&r);
     CHECK(!file_exists(scratch_path(&s, "i.json")));
@@ -487,7 +484,8 @@ static void claim_bellman(void) {
         struct run r;
         scratch_open(&s);
         run_program(&r, &s, NULL, "prove --backend cpu --format bellman %s %s p.bin public.json",
-                    vector(curves[i], "base/circuit.zkey"), vector(curves[i], "base/witness.wtns"));
+                    curve_file(curves[i], "base/circuit.zkey"),
+                    curve_file(curves[i], "base/witness.wtns"));
         expect(&r, 0, NULL);
         run_free(&r);
         struct bytes_mut proof = {0};
@@ -495,11 +493,11 @@ static void claim_bellman(void) {
         CHECK_EQ(i == 0 ? 128 : 192, proof.len);
         mem_free(proof.ptr);
         run_program(&r, &s, NULL, "verify --format bellman %s public.json p.bin",
-                    vector(curves[i], "base/verification_key.json"));
+                    curve_file(curves[i], "base/verification_key.json"));
         expect(&r, 0, NULL);
         run_free(&r);
         run_program(&r, &s, NULL, "verify %s public.json p.bin",
-                    vector(curves[i], "base/verification_key.json"));
+                    curve_file(curves[i], "base/verification_key.json"));
         expect(&r, 2, "p.bin");
         run_free(&r);
     }
@@ -514,8 +512,8 @@ static void claim_tiers(void) {
     for (size_t i = 0; i < COUNT_OF(tiers); i++) {
         run_program(&r, &s, NULL,
                     "prove --backend cpu --cpu-tier %s --seed 1 %s %s p%zu.json i.json", tiers[i],
-                    vector("bn128", "chain200/circuit.zkey"),
-                    vector("bn128", "chain200/witness.wtns"), i);
+                    curve_file("bn128", "chain200/circuit.zkey"),
+                    curve_file("bn128", "chain200/witness.wtns"), i);
         if (r.exit_code != 0) {
             expect(&r, 2, tiers[i]); /* this processor has not got it */
         } else {
@@ -537,13 +535,13 @@ static void claim_cuda(void) {
     run_program(&r, &s, NULL, "--version");
     bool cpu_only = strstr(r.out, "cpu only") != NULL;
     run_free(&r);
-    run_program(&r, &s, NULL, "prove --backend cuda %s %s", vector("bn128", "base/circuit.zkey"),
-                vector("bn128", "base/witness.wtns"));
+    run_program(&r, &s, NULL, "prove --backend cuda %s %s",
+                curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
     expect(&r, 3, "never falls back");
     run_free(&r);
     CHECK_EQ(0, scratch_files(&s));
-    run_program(&r, &s, NULL, "prove %s %s", vector("bn128", "base/circuit.zkey"),
-                vector("bn128", "base/witness.wtns"));
+    run_program(&r, &s, NULL, "prove %s %s", curve_file("bn128", "base/circuit.zkey"),
+                curve_file("bn128", "base/witness.wtns"));
     expect(&r, 0, cpu_only ? "auto: CUDA is not compiled into this build" : "(auto: GPU: ");
     run_free(&r);
 }

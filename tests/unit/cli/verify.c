@@ -10,17 +10,8 @@
 
 static const char *const curves[] = {"bn128", "bls12381"};
 
-static const char *vector(const char *curve, const char *name) {
-    char tail[384];
-    snprintf(tail, sizeof tail, "%s/%s", curve, name);
-    return check_vectors(tail);
-}
-
 static void expect(const struct run *r, int exit_code, const char *out, const char *err) {
-    CHECK_MSG(r->exit_code == exit_code, "exit code %d (signal %d), want %d: %s%s", r->exit_code,
-              r->signal, exit_code, r->out, r->err);
-    CHECK_HAS(r->out, out);
-    CHECK_HAS(r->err, err);
+    run_expect(r, exit_code, out, err);
     if (exit_code == 2) {
         CHECK_STR("", r->out); /* no answer */
     } else {
@@ -35,9 +26,9 @@ static void claim_valid(void) {
         scratch_open(&s);
         static const char *const keys[] = {"base/verification_key.json", "base/circuit.zkey"};
         for (size_t k = 0; k < COUNT_OF(keys); k++) {
-            run_program(&r, &s, NULL, "verify %s %s %s", vector(curves[i], keys[k]),
-                        vector(curves[i], "base/public.json"),
-                        vector(curves[i], "base/proof.json"));
+            run_program(&r, &s, NULL, "verify %s %s %s", curve_file(curves[i], keys[k]),
+                        curve_file(curves[i], "base/public.json"),
+                        curve_file(curves[i], "base/proof.json"));
             expect(&r, 0, "OK", "");
             CHECK_STR("OK\n", r.out);
             run_free(&r);
@@ -82,8 +73,8 @@ static void claim_publics(void) {
         CHECK_OK(file_write_all(scratch_path(&s, "public.json"),
                                 bytes_of(rows[i].json, strlen(rows[i].json))));
         run_program(&r, &s, NULL, "verify %s public.json %s",
-                    vector("bn128", "base/verification_key.json"),
-                    vector("bn128", "base/proof.json"));
+                    curve_file("bn128", "base/verification_key.json"),
+                    curve_file("bn128", "base/proof.json"));
         expect(&r, rows[i].exit_code, rows[i].exit_code < 2 ? rows[i].text : "",
                rows[i].exit_code == 2 ? rows[i].text : "");
         run_free(&r);
@@ -100,8 +91,8 @@ static void claim_shortened(void) {
             CHECK_OK(
                 file_write_all(scratch_path(&s, "p.json"), bytes_of(lists[k], strlen(lists[k]))));
             run_program(&r, &s, NULL, "verify %s p.json %s",
-                        vector(curves[i], "base-zero/verification_key.json"),
-                        vector(curves[i], "base-zero/proof.json"));
+                        curve_file(curves[i], "base-zero/verification_key.json"),
+                        curve_file(curves[i], "base-zero/proof.json"));
             expect(&r, k == 2 ? 0 : 1, k == 2 ? "OK" : "public signals are given", "");
             run_free(&r);
         }
@@ -152,12 +143,12 @@ static void claim_batch(void) {
     scratch_open(&s);
     for (int i = 0; i < 3; i++) {
         run_program(&r, &s, NULL, "prove --backend cpu %s %s p%d.json i%d.json",
-                    vector("bn128", "base/circuit.zkey"), vector("bn128", "base/witness.wtns"), i,
-                    i);
+                    curve_file("bn128", "base/circuit.zkey"),
+                    curve_file("bn128", "base/witness.wtns"), i, i);
         CHECK_EQ(0, r.exit_code);
         run_free(&r);
     }
-    const char *vkey = vector("bn128", "base/verification_key.json");
+    const char *vkey = curve_file("bn128", "base/verification_key.json");
     run_program(&r, &s, NULL, "verify %s i0.json p0.json i1.json p1.json i2.json p2.json --json",
                 vkey);
     expect(&r, 0, "\"valid\": true, \"proofs\": 3", "");
@@ -181,8 +172,9 @@ static void claim_json(void) {
     bool valid = true;
     struct run r;
     scratch_open(&s);
-    run_program(&r, &s, NULL, "verify --json %s %s %s", vector("bn128", "base-other/circuit.zkey"),
-                vector("bn128", "base/public.json"), vector("bn128", "base/proof.json"));
+    run_program(&r, &s, NULL, "verify --json %s %s %s",
+                curve_file("bn128", "base-other/circuit.zkey"),
+                curve_file("bn128", "base/public.json"), curve_file("bn128", "base/proof.json"));
     expect(&r, 1, "", "");
     CHECK_OK(json_parse(&json, bytes_of(r.out, strlen(r.out)), "verify --json"));
     CHECK_OK(json_member(&member, json, "valid"));
