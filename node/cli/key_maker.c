@@ -1,17 +1,14 @@
 /* Tables of both groups are made once, serve the whole key and are given back with it, before a prover wants the memory.
- *
- * A key in memory asks for huge pages: 75 GB of small ones take longer to hand out than to fill.
  */
 #include "node/cli/key_maker.h"
 
 #include "node/base/budget.h"
+#include "node/base/bulk.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
-#include "node/key/mapping_guard.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { LARGE_LOG2 = 20, LARGE_PIECE = 1 << 20 };
 
@@ -37,7 +34,7 @@ void key_maker_close(struct key_maker **m) {
         return;
     }
     multipliers_close(*m);
-    mem_free((*m)->key.ptr);
+    bulk_close(&(*m)->key);
     pool_close(&(*m)->pool);
     synth_done(&(*m)->synth);
     mem_free_ptr(m);
@@ -80,9 +77,7 @@ static enum err find_room(struct bytes_mut *out, void *ctx, size_t bytes) {
             "a key in memory of %.1f GB, and %.1f GB of numbers to make it from; this machine's "
             "programs may take %.1f GB: make a smaller one",
             (double)bytes / 1e9, (double)numbers / 1e9, (double)all / 1e9);
-    TRY(mem_new(&m->key.ptr, bytes, 1));
-    m->key.len = bytes;
-    mapping_advise(bytes_of(m->key.ptr, bytes), MADV_HUGEPAGE);
+    TRY(bulk_open(&m->key, bytes));
     *out = m->key;
     return OK;
 }

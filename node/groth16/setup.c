@@ -12,6 +12,7 @@
  */
 #include "node/groth16/setup.h"
 
+#include "node/base/bulk.h"
 #include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "node/key/native.h"
@@ -50,8 +51,9 @@ struct setup {
     void *sink_ctx;
     struct secrets x;
     uint64_t domain, piece, points_done, points_total;
-    struct scalar *basis;   /* owned: domain */
-    struct scalar *columns; /* owned: u, v, w */
+    struct bytes_mut pages; /* owned: of the two below */
+    struct scalar *basis;   /* lent from them: domain */
+    struct scalar *columns; /* lent from them: u, v, w */
     struct lock *stripes;   /* owned: of columns, while they are made */
     struct scalar *scalars; /* owned: a piece */
     uint8_t *points;        /* owned: a piece of G2, for a sink */
@@ -60,8 +62,7 @@ struct setup {
 };
 
 static void setup_done(struct setup *s) {
-    mem_free(s->basis);
-    mem_free(s->columns);
+    bulk_close(&s->pages);
     mem_free(s->stripes);
     mem_free(s->scalars);
     mem_free(s->points);
@@ -450,8 +451,9 @@ static FALLIBLE setup_open(struct setup *s) {
             "a domain of 2^%u: keys here reach to 2^%u on %s", log2, s->curve->two_adicity - 1,
             s->curve->snarkjs_name);
     s->points_total = 4 * (uint64_t)k->wires_count + s->domain + 6;
-    TRY(mem_new_raw(&s->basis, s->domain, sizeof *s->basis));
-    TRY(mem_new(&s->columns, SETUP_MATRICES * (size_t)k->wires_count, sizeof *s->columns));
+    TRY(bulk_open(&s->pages, SCALAR_BYTES * (s->domain + SETUP_MATRICES * (size_t)k->wires_count)));
+    s->basis = (struct scalar *)(void *)s->pages.ptr;
+    s->columns = s->basis + s->domain;
     TRY(mem_new_raw(&s->scalars, s->piece, sizeof *s->scalars));
     draw_secrets(&s->x, s->curve, s->options->rng, s->options->forgeable);
     lagrange(s, log2, 0, 1, &one);

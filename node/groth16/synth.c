@@ -17,6 +17,7 @@
 #include "node/groth16/synth.h"
 
 #include "node/base/mem.h"
+#include "node/base/bulk.h"
 
 #include <string.h>
 
@@ -273,7 +274,8 @@ static FALLIBLE make_witness(struct synth *s) {
     const struct setup_circuit *k = &s->circuit;
     AUTO(bits_done) struct bits bits = {0};
     TRY(mem_new(&bits.words, k->wires_count / 64 + 1, sizeof *bits.words));
-    TRY(mem_new(&s->witness, k->wires_count, sizeof *s->witness));
+    TRY(bulk_open(&s->pages, k->wires_count * sizeof *s->witness));
+    s->witness = (struct scalar *)(void *)s->pages.ptr;
     s->witness[0].w[0] = 1;
     for (uint32_t i = 1; i <= k->public_count + 1; i++) {
         draw_full(&s->witness[i], s->seed + i);
@@ -344,7 +346,7 @@ FALLIBLE synth_init(struct synth *out, const struct curve *c, enum synth_shape s
 }
 
 void synth_done(struct synth *s) {
-    mem_free(s->witness);
+    bulk_close(&s->pages);
     *s = (struct synth){0};
 }
 

@@ -34,7 +34,8 @@ struct synth {
     struct scalar coefficients[SYNTH_COEFFICIENTS];
     uint32_t full_every; /* of the rows behind the public ones; 0: none is full */
     uint64_t seed;
-    struct scalar *witness; /* owned: circuit.wires_count */
+    struct bytes_mut pages; /* owned: of the witness */
+    struct scalar *witness; /* lent from them: circuit.wires_count */
 };
 /* A circuit whose domain is 2^log2; the same seed gives the same values. */
 FALLIBLE synth_init(struct synth *out, const struct curve *c, enum synth_shape shape, unsigned log2,
