@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &cmd_key_import,
     &cmd_key_synth,
     &cmd_plan,
+    &cmd_bench_load,
     &cmd_bench_prove,
     &cmd_bench_field,
     &cmd_bench_msm,

@@ -5,9 +5,11 @@
 #include "node/base/file.h"
 #include "node/base/hash.h"
 #include "node/base/mem.h"
+#include "node/cpu/cpu.h"
 #include "node/curve/encode.h"
 #include "node/curve/json.h"
 #include "node/groth16/import.h"
+#include "node/groth16/synth.h"
 #include "node/key/native.h"
 #include "tests/kernel/device.h"
 
@@ -220,6 +222,87 @@ static void claim_bellman(void) {
     CHECK_OK(dir_remove_tree(folder));
 }
 
+/* --- Keys that the device makes --- */
+
+struct made {
+    struct backend *b;
+    struct backend_multiplier *m[2]; /* owned, by enum point_group */
+    uint8_t *bytes;                  /* owned */
+    size_t len;
+};
+
+static enum err made_multiply(void *ctx, uint8_t *out, enum point_group g, const struct scalar *k,
+                              size_t count) {
+    struct made *x = ctx;
+    return x->b->ops->multiply(out, x->m[g], k, count);
+}
+
+static enum err made_room(struct bytes_mut *out, void *ctx, size_t bytes) {
+    struct made *x = ctx;
+    TRY(mem_new(&x->bytes, bytes, 1));
+    x->len = bytes;
+    *out = (struct bytes_mut){x->bytes, bytes};
+    return OK;
+}
+
+static void make(struct made *x, struct backend *b, const struct synth *s) {
+    struct rng rng = rng_seeded(5);
+    const struct curve *c = s->circuit.curve;
+    const struct setup_multiplier multiplier = {made_multiply, x};
+    const struct setup_options options = {
+        .multiplier = &multiplier, .rng = &rng, .forgeable = true, .piece_points = 100};
+    *x = (struct made){.b = b};
+    for (unsigned g = GROUP_G1; g <= GROUP_G2; g++) {
+        CHECK_OK(b->ops->multiplier_open(&x->m[g], b, c, g, s->circuit.wires_count));
+    }
+    CHECK_OK(setup_make_native(made_room, x, &s->circuit, &options));
+    b->ops->multiplier_close(&x->m[0]);
+    b->ops->multiplier_close(&x->m[1]);
+}
+
+static void prove_made(struct backend *b, const struct made *x, const struct synth *s) {
+    struct key *key = NULL;
+    struct backend_key *resident = NULL;
+    struct backend_slot *slot = NULL;
+    struct job_watch watch = {0};
+    struct prove_result result = {0};
+    struct blinding blinding;
+    const struct witness w = {.curve = s->circuit.curve,
+                              .count = s->circuit.wires_count,
+                              .values = (const uint8_t *)s->witness};
+    CHECK_OK(key_from_memory(&key, bytes_of(x->bytes, x->len), "made",
+                             (struct key_options){.allow_insecure = true}));
+    CHECK_OK(b->ops->key_load(&resident, b, key));
+    CHECK_OK(b->ops->slot_open(&slot, resident));
+    CHECK_OK(blinding_random(&blinding, key_curve(key)));
+    CHECK_OK(groth16_prove(&result, b, slot, key, &w, &blinding, &watch)); /* and verifies */
+    prove_result_done(&result);
+    b->ops->slot_close(&slot);
+    b->ops->key_drop(&resident);
+    key_unref(&key);
+}
+
+static void claim_made(void) {
+    struct backend *b = device(), *cpu = NULL;
+    const struct backend_options options = {.kind = BACKEND_CPU, .threads_count = 2};
+    bool emulated = device_of_test()->emulated;
+    CHECK_OK(cpu_backend_open(&cpu, &options));
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        AUTO(synth_done) struct synth s;
+        struct made on_device, on_cpu;
+        CHECK_OK(synth_init(&s, curve_by_id(curves_tested[i]), emulated ? SYNTH_BITS : SYNTH_POREP,
+                            emulated ? 6 : 16, 3));
+        make(&on_device, b, &s);
+        make(&on_cpu, cpu, &s);
+        CHECK_EQ(on_cpu.len, on_device.len);
+        CHECK_MEM(on_cpu.bytes, on_device.bytes, on_cpu.len);
+        prove_made(b, &on_device, &s);
+        mem_free(on_device.bytes);
+        mem_free(on_cpu.bytes);
+    }
+    backend_close(&cpu);
+}
+
 static void claim_cancel(void) {
     struct backend *b = device();
     AUTO(key_unref) struct key *key = NULL;
@@ -329,6 +412,7 @@ int kernel_prove(int argc, char **argv) {
         {"every BLS12-381 vector has the oracle's sums, H scalars and proof", claim_bls12_381},
         {"keys in the native layout give the same proofs", claim_native},
         {"an imported bellman key proves", claim_bellman},
+        {"a key that the device made is the processor's, and proves", claim_made},
         {"a cancelled job ends, and its slot proves the next one", claim_cancel},
         {"a thousand proofs in one process are valid and take no more memory", claim_thousand},
         {"plan says the device memory that a key and a slot take", claim_plan},

@@ -1,0 +1,158 @@
+/* bellows bench load: how fast a key comes to where a backend computes, as one JSON line.
+ *
+ *     from       the key's bytes lie in            what limits it on a device
+ *     file       a mapped file, in the page cache  threads that copy
+ *     memory     ordinary memory                   the same
+ *
+ * Every run loads the key and drops it. Bytes are those of the native key; of a .zkey they are the file's, whose rows must be built first.
+ */
+#include "node/base/clock.h"
+#include "node/base/mem.h"
+#include "node/cli/backend_args.h"
+#include "node/cli/bench.h"
+#include "node/cli/commands.h"
+#include "node/cli/key_maker.h"
+#include "node/cli/screen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct load_bench {
+    struct backend *backend; /* owned */
+    struct backend_choice choice;
+    struct screen *screen;   /* owned */
+    struct key_maker *maker; /* owned: a key in memory, NULL without --synth */
+    struct key *key;         /* owned (ref) */
+    struct backend_key *loaded;
+    const char *from;
+    uint64_t *ns; /* owned */
+    size_t runs;
+    uint64_t open_ns;
+};
+
+static void load_bench_done(struct load_bench *b) {
+    screen_close(&b->screen);
+    if (b->loaded) {
+        b->backend->ops->key_drop(&b->loaded);
+    }
+    key_unref(&b->key);
+    mem_free(b->ns);
+    key_maker_close(&b->maker);
+    backend_close(&b->backend);
+}
+
+static FALLIBLE make_key(struct load_bench *b, const struct args *args) {
+    struct key_maker_order order = {.curve = curve_by_name(args_text(args, "curve")),
+                                    .log2 = (unsigned)args_number(args, "log2", 0),
+                                    .seed = args_number(args, "seed", 1),
+                                    .threads = (unsigned)args_number(args, "threads", 0),
+                                    .backend = b->backend,
+                                    .progress = screen_progress,
+                                    .progress_ctx = b->screen};
+    TRY(synth_shape_from(&order.shape, args_text(args, "synth")));
+    TRY(key_maker_open(&b->maker, &order));
+    TRY(key_maker_key(&b->key, b->maker));
+    b->from = "memory";
+    return OK;
+}
+
+static FALLIBLE load_bench_open(struct load_bench *b, const struct args *args) {
+    struct backend_options options;
+    struct key_options any = {.allow_insecure = true};
+    const char *path = args_positional(args, "KEY");
+    TRY(backend_args_read(&options, args));
+    TRY(backends_open(&b->backend, &b->choice, &options));
+    b->from = "file";
+    if (strcmp(args_text(args, "synth"), "no") != 0) {
+        TRY(make_key(b, args));
+    } else {
+        uint64_t start_ns = clock_ns();
+        TRY(key_open(&b->key, path, any));
+        b->open_ns = clock_ns() - start_ns;
+    }
+    b->runs = args_number(args, "runs", 5);
+    return mem_new(&b->ns, b->runs, sizeof *b->ns);
+}
+
+static FALLIBLE load_once(struct load_bench *b, uint64_t *ns) {
+    uint64_t start_ns = clock_ns();
+    TRY(b->backend->ops->key_load(&b->loaded, b->backend, b->key));
+    *ns = clock_ns() - start_ns;
+    b->backend->ops->key_drop(&b->loaded);
+    return key_intact(b->key);
+}
+
+static FALLIBLE print_line(struct load_bench *b, const char *name, uint64_t warmups) {
+    AUTO(text_free) struct text t = {0};
+    uint64_t bytes = key_shape(b->key)->file_bytes;
+    bench_begin(&t, "load", b->choice.why);
+    text_add(&t, ", \"key\": ");
+    text_add_json_string(&t, name);
+    text_addf(&t,
+              ", \"from\": \"%s\", \"bytes\": %" PRIu64 ", \"open_ns\": %" PRIu64
+              ", \"warmups\": %" PRIu64 ", \"runs\": %zu, ",
+              b->from, bytes, b->open_ns, warmups, b->runs);
+    uint64_t median_ns = bench_row(&t, "load_ns", b->ns, b->runs);
+    text_addf(&t, ", \"gb_s\": %.2f}", (double)bytes / (double)median_ns);
+    TRY(text_done(&t));
+    puts(t.ptr);
+    return OK;
+}
+
+static enum err run_bench(struct args *args) {
+    AUTO(load_bench_done) struct load_bench b = {0};
+    uint64_t warmups = args_number(args, "warmups", 1);
+    const char *shape = args_text(args, "synth");
+    char name[64];
+    screen_open(&b.screen, "bench load");
+    TRY(load_bench_open(&b, args));
+    for (uint64_t i = 0; i < warmups + b.runs; i++) {
+        uint64_t ns;
+        TRY(load_once(&b, &ns));
+        if (i >= warmups) {
+            b.ns[i - warmups] = ns;
+        }
+        screen_progress(b.screen, (double)(i + 1) / (double)(warmups + b.runs));
+    }
+    screen_close(&b.screen);
+    snprintf(name, sizeof name, "synth %s 2^%u", shape, (unsigned)args_number(args, "log2", 0));
+    return print_line(&b, b.maker ? name : args_positional(args, "KEY"), warmups);
+}
+
+static const struct positional positionals[] = {
+    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    {0},
+};
+static const struct option options[] = {
+    {.kind = OPTION_CHOICE,
+     .name = "synth",
+     .value = "no|dense|bits|porep",
+     .fallback = "no",
+     .text = "Instead of KEY: that of `key synth`, made in memory by the same backend."},
+    {.kind = OPTION_NUMBER,
+     .name = "log2",
+     .value = "N",
+     .fallback = "16",
+     .least = SYNTH_LOG2_MIN,
+     .most = SYNTH_LOG2_MAX,
+     .text = "With --synth: the domain has 2^N rows."},
+    OPTION_SYNTH_CURVE,
+    OPTION_SYNTH_SEED,
+    OPTION_BACKEND,
+    OPTION_THREADS,
+    OPTION_CPU_TIER,
+    OPTION_DEVICE,
+    OPTION_RUNS,
+    OPTION_WARMUPS,
+    OPTIONS_END,
+};
+const struct command cmd_bench_load = {
+    .name = "bench load",
+    .sentence = "times loading a key; prints one JSON line",
+    .positionals = positionals,
+    .options = options,
+    .notes = "A key's file is in the page cache once it was read; the first run without --warmups "
+             "0 does that.",
+    .run = run_bench,
+};
