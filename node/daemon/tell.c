@@ -26,8 +26,8 @@ static const uint64_t GATHER_NS = UINT64_C(200000000);
 static const uint64_t FLUSH_NS = UINT64_C(200000000);
 enum { KEYS_TOLD_MAX = 64, COUNTERS = 11 };
 
-struct told { /* a message that waits */
-    struct subject subject;
+struct told {                /* a message that waits */
+    char *subject;           /* owned */
     struct bytes_mut packed; /* owned */
 };
 
@@ -58,28 +58,32 @@ enum err lane_tell_open(struct lane *lane) {
     return queue_new(&lane->to_tell, LANE_TOLD_MAX, sizeof(struct told));
 }
 
+static void told_done(struct told *told) {
+    mem_free(told->subject);
+    mem_free(told->packed.ptr);
+}
+
 void lane_tell(struct lane *lane, const struct subject *subject, struct bytes_mut *packed) {
-    struct told told = {*subject, *packed};
-    if (queue_try_put(lane->to_tell, &told) != OK) {
-        mem_free(packed->ptr);
+    struct told told = {mem_strdup(subject->text), *packed};
+    if (!told.subject || queue_try_put(lane->to_tell, &told) != OK) {
+        told_done(&told);
         atomic_fetch_add(&lane->untold, 1);
     }
     *packed = (struct bytes_mut){0};
 }
 
-static void send(struct lane *lane, const struct subject *subject, struct bytes_mut *packed) {
-    if (transport_send(lane->links.telemetry, subject->text, bytes_of(packed->ptr, packed->len)) !=
-        OK) {
+static void send(struct lane *lane, const char *subject, struct bytes_mut packed) {
+    if (transport_send(lane->links.telemetry, subject, bytes_of(packed.ptr, packed.len)) != OK) {
         atomic_fetch_add(&lane->untold, 1);
     }
-    mem_free(packed->ptr);
 }
 
 static void send_report(struct lane *lane, const void *message, const char *kind) {
     struct bytes_mut packed;
     if (message_pack(&packed, message, MESSAGE_BYTES_MAX, kind) == OK) {
         struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), kind);
-        send(lane, &subject, &packed);
+        send(lane, subject.text, packed);
+        mem_free(packed.ptr);
     }
 }
 
@@ -505,7 +509,8 @@ static void tell_all(struct teller *t) {
 static void send_all(struct lane *lane, struct told first) {
     size_t count = 0;
     do {
-        send(lane, &first.subject, &first.packed);
+        send(lane, first.subject, first.packed);
+        told_done(&first);
     } while (++count < LANE_TOLD_MAX && queue_take(lane->to_tell, &first, 0) == OK);
 }
 
