@@ -6,19 +6,13 @@
 #include "node/base/mem.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/commands.h"
+#include "node/cli/statement.h"
 #include "node/groth16/verify.h"
-#include "node/key/key.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-struct statement {
-    const char *public_path, *proof_path; /* lent from args */
-    struct proof proof;
-    struct scalar *publics; /* owned */
-    size_t publics_count;
-};
 struct verification {
     struct vkey vkey; /* owned */
     struct statement *statements;
@@ -28,52 +22,10 @@ struct verification {
 
 static void verification_done(struct verification *v) {
     for (size_t i = 0; v->statements && i < v->count; i++) {
-        mem_free(v->statements[i].publics);
+        statement_done(&v->statements[i]);
     }
     mem_free(v->statements);
     vkey_done(&v->vkey);
-}
-
-static bool looks_like_json(struct bytes data) {
-    size_t i = 0;
-    while (i < data.len && strchr(" \t\r\n", data.ptr[i]) && data.ptr[i]) {
-        i++;
-    }
-    return i < data.len && (data.ptr[i] == '{' || data.ptr[i] == '[' || data.ptr[i] == 0xef);
-}
-
-/* A verification_key.json, or a proving key, which holds the same points. */
-static enum err read_vkey(struct vkey *out, const char *path, bool allow_insecure) {
-    AUTO(file_map_close) struct file_map map = {0};
-    TRY(file_map_open(&map, path));
-    if (looks_like_json(map.bytes)) {
-        TRY(vkey_read_json(out, map.bytes, path));
-    } else {
-        REQUIRE(strcmp(path, "-") != 0, E_FORMAT,
-                "standard input is not a verification key in JSON; a proving key must be a file");
-        AUTO(key_unref) struct key *key = NULL;
-        TRY(key_open(&key, path, (struct key_options){.allow_insecure = true}));
-        TRY(vkey_copy(out, key_vkey(key)));
-        TRY(vkey_check(out));
-    }
-    REQUIRE(allow_insecure || !vkey_is_insecure(out), E_RANGE,
-            "%s: gamma equals delta, so anybody can forge proofs under this key: it had no "
-            "second-phase contribution; --allow-insecure-keys accepts it for tests",
-            path);
-    return OK;
-}
-
-static enum err read_statement(struct statement *s, const struct verification *v) {
-    AUTO(file_map_close) struct file_map public_map = {0};
-    AUTO(file_map_close) struct file_map proof_map = {0};
-    TRY(file_map_open(&public_map, s->public_path));
-    TRY(public_read_json(&s->publics, &s->publics_count, v->vkey.curve, public_map.bytes,
-                         s->public_path));
-    TRY(file_map_open(&proof_map, s->proof_path));
-    if (v->bellman) {
-        return proof_read_bellman(&s->proof, v->vkey.curve, proof_map.bytes, s->proof_path);
-    }
-    return proof_read_json(&s->proof, v->vkey.curve, proof_map.bytes, s->proof_path);
 }
 
 static enum err verify_all(size_t *bad_idx, const struct verification *v) {
@@ -114,7 +66,7 @@ static void print_invalid(const struct statement *s, enum err code, bool json) {
 
 /* Says "invalid" for what is a definite no; anything else is passed on as "could not tell". */
 static enum err answer(struct args *args, const struct statement *s, enum err code) {
-    if (code != E_UNSAT && code != E_RANGE && code != E_CURVE) {
+    if (!verify_says_no(code)) {
         return code;
     }
     print_invalid(s, code, args_switch(args, "json"));
@@ -140,11 +92,11 @@ static enum err read_args(struct verification *v, const struct args *args) {
 static enum err run_verify(struct args *args) {
     AUTO(verification_done) struct verification v = {0};
     TRY(read_args(&v, args));
-    TRY(read_vkey(&v.vkey, args_positional(args, "VKEY"),
-                  args_switch(args, "allow-insecure-keys")));
+    TRY(statement_vkey(&v.vkey, args_positional(args, "VKEY"),
+                       args_switch(args, "allow-insecure-keys")));
     uint64_t start_ns = clock_ns();
     for (size_t i = 0; i < v.count; i++) {
-        enum err code = read_statement(&v.statements[i], &v);
+        enum err code = statement_read(&v.statements[i], v.vkey.curve, v.bellman);
         if (code != OK) {
             return answer(args, &v.statements[i], code);
         }

@@ -10,3 +10,4 @@ extern const struct command cmd_dev, cmd_node, cmd_coordinator, cmd_submit, cmd_
 extern const struct command cmd_nodes, cmd_drain, cmd_resume, cmd_tenant, cmd_doctor, cmd_jobs;
 extern const struct command cmd_certs_ca, cmd_certs_server, cmd_certs_issue, cmd_certs_accounts,
     cmd_certs_list;
+extern const struct command cmd_calldata, cmd_wtns_check, cmd_wtns_export;

@@ -20,6 +20,9 @@ static const struct command *const commands[] = {
     /* One proof on this machine. */
     &cmd_prove,
     &cmd_verify,
+    &cmd_calldata,
+    &cmd_wtns_check,
+    &cmd_wtns_export,
     &cmd_key_inspect,
     &cmd_key_check,
     &cmd_key_export_vkey,

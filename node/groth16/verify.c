@@ -55,6 +55,10 @@ static void sum_publics(struct g1 *out, const struct vkey *vk, const struct scal
     c->g1_add(out, &constant, &sum);
 }
 
+bool verify_says_no(enum err code) {
+    return code == E_UNSAT || code == E_RANGE || code == E_CURVE;
+}
+
 enum err groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
                         const struct proof *proof) {
     const struct curve *c = vk->curve;

@@ -15,6 +15,9 @@
 FALLIBLE groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
                         const struct proof *proof);
 
+/* Does this code, from reading a proof or public signals or from verifying them, say no? Else it could not be told. */
+bool verify_says_no(enum err code);
+
 struct verify_item {
     const struct proof *proof;
     const struct scalar *publics; /* vk->public_count of them */

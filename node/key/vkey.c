@@ -66,6 +66,14 @@ bool vkey_is_insecure(const struct vkey *vk) {
     return memcmp(&vk->gamma2, &vk->delta2, sizeof vk->gamma2) == 0;
 }
 
+enum err vkey_check_secure(const struct vkey *vk, const char *name) {
+    REQUIRE(!vkey_is_insecure(vk), E_RANGE,
+            "%s: gamma equals delta, so anybody can forge proofs under this key: it had no "
+            "second-phase contribution; --allow-insecure-keys accepts it for tests",
+            name);
+    return OK;
+}
+
 void vkey_done(struct vkey *vk) {
     mem_free(vk->ic);
     vk->ic = NULL;

@@ -32,3 +32,4 @@ FALLIBLE vkey_copy(struct vkey *out, const struct vkey *vk);
 void vkey_done(struct vkey *vk);
 /* Forgeable: gamma equal to delta, as before any second-phase contribution. */
 bool vkey_is_insecure(const struct vkey *vk);
+FALLIBLE vkey_check_secure(const struct vkey *vk, const char *name); /* E_RANGE with the cure */

@@ -164,19 +164,43 @@ void r1cs_close(struct r1cs *r) {
     *r = (struct r1cs){0};
 }
 
-/* Σ coefficient·w[wire] of the list at *at, which moves past it. */
-static struct scalar list_sum(const uint8_t **at, const struct curve *c, const struct witness *w) {
+struct r1cs_term r1cs_term_at(const struct r1cs_list *list, uint32_t idx) {
+    const uint8_t *at = list->terms + (size_t)idx * TERM_BYTES;
+    struct r1cs_term term = {.wire = load_u32le(at)};
+    memcpy(&term.coefficient, at + 4, sizeof term.coefficient);
+    return term;
+}
+
+struct scalar r1cs_list_sum(const struct r1cs_list *list, const struct curve *c,
+                            const struct witness *w) {
     struct scalar sum = {{0}};
-    uint32_t count = load_u32le(*at);
-    *at += 4;
-    for (uint32_t i = 0; i < count; i++, *at += TERM_BYTES) {
-        struct scalar coefficient, value, product;
-        memcpy(&coefficient, *at + 4, sizeof coefficient);
-        witness_get(&value, w, load_u32le(*at));
-        c->scalar_mul(&product, &coefficient, &value);
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct r1cs_term term = r1cs_term_at(list, i);
+        struct scalar value, product;
+        witness_get(&value, w, term.wire);
+        c->scalar_mul(&product, &term.coefficient, &value);
         c->scalar_add(&sum, &sum, &product);
     }
     return sum;
+}
+
+/* The constraint at *at, which moves past it. */
+static struct r1cs_constraint take_constraint(const uint8_t **at) {
+    struct r1cs_constraint constraint;
+    for (int i = 0; i < 3; i++) {
+        uint32_t count = load_u32le(*at);
+        constraint.lists[i] = (struct r1cs_list){*at + 4, count};
+        *at += 4 + (size_t)count * TERM_BYTES;
+    }
+    return constraint;
+}
+
+struct r1cs_constraint r1cs_constraint_at(const struct r1cs *r, uint32_t idx) {
+    const uint8_t *at = r->constraints.ptr;
+    for (uint32_t i = 0; i < idx; i++) {
+        take_constraint(&at);
+    }
+    return take_constraint(&at);
 }
 
 FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const struct witness *w) {
@@ -189,8 +213,10 @@ FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const str
     const uint8_t *at = r->constraints.ptr;
     uint32_t bad_count = 0, first_bad = 0;
     for (uint32_t i = 0; i < r->constraints_count; i++) {
-        struct scalar a = list_sum(&at, c, w), b = list_sum(&at, c, w);
-        struct scalar want = list_sum(&at, c, w), product;
+        struct r1cs_constraint constraint = take_constraint(&at);
+        struct scalar a = r1cs_list_sum(&constraint.lists[0], c, w);
+        struct scalar b = r1cs_list_sum(&constraint.lists[1], c, w);
+        struct scalar want = r1cs_list_sum(&constraint.lists[2], c, w), product;
         c->scalar_mul(&product, &a, &b);
         if (memcmp(&product, &want, sizeof want) != 0) {
             first_bad = bad_count ? first_bad : i;

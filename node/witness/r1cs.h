@@ -28,3 +28,23 @@ void r1cs_close(struct r1cs *r);
 /* A·w ∘ B·w = C·w? E_UNSAT: no, the detail names the first constraint that fails and how many do; *first_bad_idx is
  * then set. E_CURVE, E_RANGE when the witness is of another curve or count. Cost: one product per term. */
 FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const struct witness *w);
+
+/* --- One constraint: three lists of terms, lent from the file --- */
+
+struct r1cs_list {
+    const uint8_t *terms;
+    uint32_t count;
+};
+struct r1cs_term {
+    uint32_t wire;
+    struct scalar coefficient;
+};
+struct r1cs_constraint {
+    struct r1cs_list lists[3]; /* A, B, C */
+};
+/* Lists have no index: walks there from the first. idx < constraints_count. */
+struct r1cs_constraint r1cs_constraint_at(const struct r1cs *r, uint32_t idx);
+struct r1cs_term r1cs_term_at(const struct r1cs_list *list, uint32_t idx);
+/* Σ coefficient·w[wire]; the witness has the circuit's wires. */
+struct scalar r1cs_list_sum(const struct r1cs_list *list, const struct curve *c,
+                            const struct witness *w);

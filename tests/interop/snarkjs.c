@@ -191,6 +191,28 @@ static void claim_synthetic_keys(void) {
     end();
 }
 
+/* The same words to both programs; "bad.wtns" is a witness with another value in its sixth place. */
+static void claim_same_commands(void) {
+    begin();
+    int code =
+        run("set -e; cd %s; B=%s/bellows; S=%s/tests/interop/snarkjs/node_modules/.bin/snarkjs; "
+            "D=%s/base; cp $D/witness.wtns bad.wtns; "
+            "printf '\\007\\001' | dd of=bad.wtns bs=1 seek=236 conv=notrunc 2>dd.log; "
+            "$S zkey export soliditycalldata $D/public.json $D/proof.json >theirs; "
+            "$B calldata $D/verification_key.json $D/public.json $D/proof.json "
+            "--allow-insecure-keys >ours; cmp ours theirs; "
+            "$S wtns export json $D/witness.wtns theirs; "
+            "$B wtns export json $D/witness.wtns ours; cmp ours theirs; "
+            "$S wtns check $D/circuit.r1cs $D/witness.wtns >log; "
+            "$B wtns check $D/circuit.r1cs $D/witness.wtns; "
+            "for P in $S $B; do E=0; $P wtns check $D/circuit.r1cs bad.wtns >log 2>&1 || E=$?; "
+            "test $E = 1; done; echo same",
+            scratch, from_env("BELLOWS_BUILD"), from_env("BELLOWS_BUILD"), check_vectors("bn128"));
+    CHECK_MSG(code == 0, "ended with %d: %.800s", code, output);
+    CHECK_HAS(output, "same\n");
+    end();
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"snarkjs verifies our proof of every case, under the stored and the exported key",
@@ -199,6 +221,7 @@ int main(int argc, char **argv) {
         {"we verify a fresh proof by snarkjs of every case", claim_its_proofs},
         {"snarkjs takes a synthetic key, and each verifies the other's proof under it",
          claim_synthetic_keys},
+        {"calldata, wtns export and wtns check answer as snarkjs does", claim_same_commands},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
