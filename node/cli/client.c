@@ -13,6 +13,7 @@
 #include "node/base/mem.h"
 #include "node/base/quantity.h"
 #include "node/daemon/node.h"
+#include "node/submit/outcome.h"
 
 static const char DEFAULT_SERVER[] = "nats://127.0.0.1:4222";
 enum { PATH_BYTES = 4096 };
@@ -174,34 +175,24 @@ void client_result_json(struct text *t, const result_message *r) {
     text_add(t, "]");
 }
 
-static enum err write_part(const part_message *part, const struct curve *c, const char *dir,
-                           size_t idx, size_t count) {
+static enum err write_part(const result_message *r, const char *dir, size_t idx) {
     char number[24] = "", path[PATH_BYTES];
-    struct proof proof;
-    AUTO(mem_free_ptr) struct scalar *publics = NULL;
-    AUTO(text_free) struct text proof_text = {0}, public_text = {0};
-    size_t publics_count = 0;
-    REQUIRE(part->proof, E_FORMAT, "the result holds no proof of partition %zu", idx);
-    TRY(proof_from_message(&proof, &publics, &publics_count, c, part->proof));
-    TRY(proof_write_json(&proof_text, &proof));
-    TRY(public_write_json(&public_text, publics, publics_count));
-    if (count > 1) {
+    AUTO(text_free) struct text proof = {0}, publics = {0};
+    TRY(outcome_part_json(&proof, &publics, r, idx));
+    if (r->n_partitions > 1) {
         snprintf(number, sizeof number, "_%zu", idx);
     }
     REQUIRE(strlen(dir) < sizeof path - 64, E_USAGE, "the name of the folder is too long");
     snprintf(path, sizeof path, "%s/proof%s.json", dir, number);
-    TRY(file_write_all(path, text_bytes(&proof_text)));
+    TRY(file_write_all(path, text_bytes(&proof)));
     snprintf(path, sizeof path, "%s/public%s.json", dir, number);
-    return file_write_all(path, text_bytes(&public_text));
+    return file_write_all(path, text_bytes(&publics));
 }
 
 static enum err write_parts(const result_message *r, const char *dir) {
-    const struct curve *c = curve_by_id((enum curve_id)r->curve);
-    REQUIRE(c, E_FORMAT, "the result is on curve %d, which this program does not know",
-            (int)r->curve);
     TRY(dir_make(dir));
     for (size_t i = 0; i < r->n_partitions; i++) {
-        TRY(write_part(r->partitions[i], c, dir, i, r->n_partitions));
+        TRY(write_part(r, dir, i));
     }
     return OK;
 }
@@ -212,26 +203,6 @@ static uint64_t proving_ns(const result_message *r) {
         ns += r->partitions[i]->total_ns;
     }
     return ns;
-}
-
-static enum err own_error(const result_message *r) {
-    enum err code = E_INTERNAL;
-    switch (r->status) {
-    case BELLOWS__V1__STATUS__STATUS_OK:
-        return OK;
-    case BELLOWS__V1__STATUS__STATUS_CANCELLED:
-        code = E_CANCELLED;
-        break;
-    case BELLOWS__V1__STATUS__STATUS_EXPIRED:
-        code = E_DEADLINE;
-        break;
-    default:
-        if (r->error) {
-            (void)err_from_name(&code, r->error->name);
-        }
-    }
-    FAIL(code, "job %s %s: %s", r->job_id, status_name(r->status),
-         r->error ? r->error->detail : "no reason given");
 }
 
 /* One line a partition: what each step took, in the order it was done. */
@@ -273,5 +244,5 @@ enum err client_deliver(const result_message *r, const char *dir, bool json) {
                r->n_partitions == 1 ? "proof.json" : "proof_0.json …");
         print_steps(r);
     }
-    return own_error(r);
+    return outcome_of(r);
 }

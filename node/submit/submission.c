@@ -44,20 +44,24 @@ static void bytes_wipe(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
-void submission_close(struct submission **at) {
-    struct submission *s = *at;
-    if (!s) {
-        return;
-    }
-    waiter_close(&s->waiter);
+/* Witnesses and bodies: nobody needs them once the fleet has the job. */
+static void let_go(struct submission *s) {
     for (size_t i = 0; i < s->parts_count; i++) {
         witness_close(&s->parts[i].witness);
         mem_free(s->parts[i].body);
         bytes_wipe(&s->parts[i].frames);
     }
-    mem_free(s->parts);
+    mem_free_ptr(&s->parts);
     key_unref(&s->key);
-    mem_free_ptr(at);
+    s->parts_count = 0;
+}
+
+void submission_close(struct submission **at) {
+    if (*at) {
+        waiter_close(&(*at)->waiter);
+        let_go(*at);
+        mem_free_ptr(at);
+    }
 }
 
 /* --- Before the network --- */
@@ -297,7 +301,9 @@ enum err submission_send(struct submission *s, const struct client *client,
         transport_inbox(s->reply, client->transport);
         TRY(waiter_open(&s->waiter, client, s->job_id, s->reply));
     }
-    return publish(s, options);
+    TRY(publish(s, options));
+    let_go(s);
+    return OK;
 }
 
 enum err submission_wait(result_message **out, struct submission *s, uint64_t limit_ns) {

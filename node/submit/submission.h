@@ -8,7 +8,7 @@
  * Owner    the caller; closed before the client.
  * Threads  one at a time.
  * Errors   E_USAGE for what the asker may change (count, ids); witness.h's and key.h's; the transport's.
- * Secrets  witnesses and their encodings are wiped when it closes.
+ * Secrets  witnesses and their encodings are wiped once they are sent, or when it closes.
  */
 #pragma once
 #include "node/submit/waiter.h"
@@ -30,8 +30,8 @@ FALLIBLE submission_open(struct submission **out, struct key *key, size_t count)
 void submission_close(struct submission **s);
 /* Takes the witness over, clearing it, on OK only. */
 FALLIBLE submission_add(struct submission *s, struct witness *witness);
-/* Stores the key where it is missing, sends bodies and descriptor. On OK the fleet has the job. Once. `client` is lent until
- * submission_close. */
+/* Stores the key where it is missing, sends bodies and descriptor. On OK the fleet has the job, and key and witnesses are let go. Once.
+ * `client` is lent until submission_close. */
 FALLIBLE submission_send(struct submission *s, const struct client *client,
                          const struct submission_options *options);
 /* After a send with `wait`; as waiter_wait. */

@@ -26,11 +26,11 @@ static const char *from_env(const char *name) {
     return value;
 }
 
-static void copy_file(const char *name) {
+static void copy_file(const char *path) {
     char from[600], to[600];
     struct bytes_mut content;
-    snprintf(from, sizeof from, "%s/tests/interop/%s", from_env("BELLOWS_ROOT"), name);
-    snprintf(to, sizeof to, "%s/%s", packages, name);
+    snprintf(from, sizeof from, "%s/%s", from_env("BELLOWS_ROOT"), path);
+    snprintf(to, sizeof to, "%s/%s", packages, strrchr(path, '/') + 1);
     CHECK_OK(file_read_all(&content, from, 1 << 20));
     CHECK_OK(file_write_all(to, bytes_of(content.ptr, content.len)));
     mem_free(content.ptr);
@@ -49,8 +49,10 @@ static bool is_installed(struct bytes lock, const char *mark) {
 }
 
 static void install(void) {
-    static const char *const names[] = {"package.json", "package-lock.json", "store.js",
-                                        "submit.js",    "submitter.js",      "discover.js"};
+    static const char *const names[] = {
+        "tests/interop/package.json", "tests/interop/package-lock.json",
+        "tests/interop/store.js",     "tests/interop/submit.js",
+        "tests/interop/discover.js",  "deploy/examples/js/bellows.js"};
     static const char *const npm[] = {"npm",        "ci",        "--ignore-scripts",
                                       "--no-audit", "--no-fund", NULL};
     char out[4096], path[600];

@@ -1,10 +1,10 @@
 // node submit.js --server URL --proto DIR --key-digest HEX --curve 1|2 --tenant T [--job J] [--object] [--frame-bytes N]
-//                [--proof FILE --public FILE] [--wait-ms N] WITNESS.wtns...
+//                [--plain] [--proof FILE --public FILE] [--wait-ms N] WITNESS.wtns...
 // Submits one job, one partition for each witness, waits for its result and prints it as one line of JSON.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { connect, expectResult, freshJob, loadWire, makeBody, placeBody, readWtns, snarkjsOf,
-  submit } from "./submitter.js";
+  submit } from "./bellows.js";
 
 const { values: o, positionals } = parseArgs({
   allowPositionals: true,
@@ -12,7 +12,8 @@ const { values: o, positionals } = parseArgs({
     server: { type: "string" }, proto: { type: "string" }, prefix: { type: "string", default: "bellows" },
     "key-digest": { type: "string" }, curve: { type: "string", default: "1" },
     tenant: { type: "string", default: "default" }, job: { type: "string" },
-    object: { type: "boolean", default: false }, "frame-bytes": { type: "string", default: "4194304" },
+    object: { type: "boolean", default: false }, plain: { type: "boolean", default: false },
+    "frame-bytes": { type: "string", default: "4194304" },
     proof: { type: "string" }, public: { type: "string" }, "wait-ms": { type: "string", default: "60000" },
   },
 });
@@ -25,7 +26,8 @@ try {
   const result = expectResult(nc, wire, name);
   const bodies = [];
   for (const [i, file] of positionals.entries()) {
-    const made = await makeBody(wire, readWtns(file), Number(o["frame-bytes"]));
+    const made = await makeBody(wire, readWtns(file), curve,
+      { frameBytes: Number(o["frame-bytes"]), packed: !o.plain });
     bodies.push(await placeBody(nc, made, {
       ...name, name: `${name.job}/${i}`, inline: o.object ? false : undefined,
     }));
@@ -41,7 +43,7 @@ try {
     job: name.job, sequence: ack.seq, duplicate: ack.duplicate, status: got.status,
     error: got.error ? `${got.error.name}: ${got.error.detail}` : "",
     places: bodies.map((b) => (b.object ? "object" : "inline")),
-    frames: bodies.map((b) => b.framesCount), proofs,
+    frames: bodies.map((b) => b.framesCount), kinds: bodies.map((b) => b.sections[0].kind), proofs,
   }));
   process.exitCode = got.status === 1 ? 0 : 1;
 } finally {

@@ -18,7 +18,7 @@ LAYERS = [
     {"transport"},
     {"job"},
     {"daemon", "coordinator", "submit"},
-    {"cli"},
+    {"cli", "lib"},
 ]
 ALSO = {("witness", "key")}  # a witness is read against its key
 GPU_HEADER = "cuda/gpu.h"  # all that the host sees of cuda/

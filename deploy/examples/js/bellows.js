@@ -1,10 +1,10 @@
-// A submitter written from proto/job.proto alone: the official NATS clients, protobufjs and an XXH64.
+// What a submitter needs of the wire, for Node: the official NATS clients, protobufjs and an XXH64. proto/README.md explains each step.
 import { createHash, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import protobuf from "protobufjs";
 import xxhash from "xxhash-wasm";
-import { connect, headers } from "@nats-io/transport-node";
+import { connect, createInbox, headers } from "@nats-io/transport-node";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Objm } from "@nats-io/obj";
 
@@ -30,10 +30,53 @@ export function readWtns(file) {
   throw new Error(file + " has no section 2");
 }
 
-// One witness as a Body without its place, and the sequence of frames. Everything goes raw: compression is a writer's choice.
-export async function makeBody(wire, values, frameBytes = 4 << 20) {
+const PRIMES = {
+  1: 21888242871839275222246405745257275088548364400416034343698204186575808495617n,
+  2: 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001n,
+};
+const align = (bytes) => Buffer.concat([bytes, Buffer.alloc(-bytes.length & 15)]);
+const widthOf = (x) => [1, 2, 4].find((w) => x >= -(1n << BigInt(8 * w - 1)) && x < 1n << BigInt(8 * w - 1)) ?? 8;
+
+// The scalars of one block: class bits, small numbers of either sign, full values; see proto/packed.h.
+function packBlock(values, r) {
+  const count = values.length / 32, classes = Buffer.alloc((count + 3) >> 2), smalls = [], fulls = [];
+  for (let i = 0; i < count; i++) {
+    const bytes = values.subarray(32 * i, 32 * i + 32);
+    const x = bytes.readBigUInt64LE(0) | (bytes.readBigUInt64LE(8) << 64n) | (bytes.readBigUInt64LE(16) << 128n) |
+      (bytes.readBigUInt64LE(24) << 192n);
+    const signed = x < 1n << 63n ? x : x - r, isSmall = signed >= -(1n << 63n);
+    const kind = x < 2n ? Number(x) : isSmall ? 2 : 3;
+    classes[i >> 2] |= kind << (2 * (i & 3));
+    if (kind === 2) smalls.push(signed);
+    if (kind === 3) fulls.push(bytes);
+  }
+  const width = smalls.length ? Math.max(...[...new Set(smalls.map(widthOf))]) : 0;
+  const small = Buffer.alloc(8 * smalls.length);
+  smalls.forEach((x, i) => small.writeBigInt64LE(x, 8 * i));
+  const narrow = Buffer.concat(smalls.map((_, i) => small.subarray(8 * i, 8 * i + width)));
+  const entry = Buffer.alloc(16);
+  [smalls.length, fulls.length, width].forEach((n, i) => entry.writeUInt32LE(n, 4 * i));
+  return { entry, parts: [align(classes), align(narrow), ...fulls] };
+}
+
+// Plain scalars in the packed form; worth sending where it is at most 7/8 as long.
+export function pack(values, curve) {
+  const blocks = [];
+  for (let at = 0; at < values.length; at += 32 << 16) blocks.push(packBlock(values.subarray(at, at + (32 << 16)), PRIMES[curve]));
+  const rest = Buffer.concat(blocks.flatMap((b) => b.parts)), head = Buffer.alloc(32);
+  head.write("BPKS");
+  head.writeUInt16LE(1, 4);
+  head.writeUInt16LE(16, 6);
+  head.writeBigUInt64LE(BigInt(values.length / 32), 8);
+  head.writeBigUInt64LE(BigInt(32 + 16 * blocks.length + rest.length), 16);
+  return Buffer.concat([head, ...blocks.map((b) => b.entry), rest]);
+}
+
+// One witness as a Body without its place, and the sequence of frames, packed where that pays. Frames go raw: zstd is a writer's choice.
+export async function makeBody(wire, witness, curve, { frameBytes = 4 << 20, packed = true } = {}) {
   const Frame = wire("Frame"), { h64Raw } = await xxhash();
-  const frames = [];
+  const frames = [], short = packed ? pack(witness, curve) : witness;
+  const isPacked = short.length <= witness.length * 7 / 8, values = isPacked ? short : witness;
   for (let offset = 0; offset < values.length; offset += frameBytes) {
     const data = values.subarray(offset, offset + frameBytes);
     frames.push(Frame.encodeDelimited(Frame.create({
@@ -48,7 +91,7 @@ export async function makeBody(wire, values, frameBytes = 4 << 20) {
   }
   const sequence = Buffer.concat(frames);
   const body = {
-    sections: [{ kind: 1, valuesCount: values.length / 32, rawBytes: values.length }],
+    sections: [{ kind: isPacked ? 2 : 1, valuesCount: witness.length / 32, rawBytes: values.length }],
     frameBytes,
     framesCount: frames.length,
     rawBytes: values.length,
@@ -81,26 +124,26 @@ export async function submit(nc, wire, { prefix = "bellows", tenant, job, keyDig
   return await jetstream(nc).publish(subject, message, { msgID: `${tenant}.${job}.${generation}` });
 }
 
-// Subscribes at once; the returned function waits for the Result.
+// Subscribes at once; the returned function waits for the Result. Its `inbox` is for the job's replySubject: refusals come there.
 export function expectResult(nc, wire, { prefix = "bellows", tenant, job, generation = 1 }) {
-  const subject = `${prefix}.done.${tenant}.${job}.${generation}`;
-  const sub = nc.subscribe(subject, { max: 1 });
-  return async (waitMs) => {
-    const until = Date.now() + waitMs;
-    const heard = (async () => { for await (const m of sub) return m.data; })();
-    const jsm = await jetstreamManager(nc);
+  const subject = `${prefix}.done.${tenant}.${job}.${generation}`, inbox = createInbox();
+  const subs = [subject, inbox].map((s) => nc.subscribe(s, { max: 1 }));
+  const heard = Promise.race(subs.map(async (sub) => { for await (const m of sub) return m.data; }));
+  const wait = async (waitMs) => {
+    const until = Date.now() + waitMs, jsm = await jetstreamManager(nc, { checkAPI: false });
     while (Date.now() < until) {
       const pause = new Promise((done) => setTimeout(done, 500, null));
       const data = await Promise.race([heard, pause]) ??
         (await jsm.streams.getMessage(`${prefix.toUpperCase()}_DONE`, { last_by_subj: subject })
           .catch(() => null))?.data;
       if (data) {
-        sub.unsubscribe();
+        subs.forEach((sub) => sub.unsubscribe());
         return wire("Result").decode(data);
       }
     }
     throw new Error(`no result on ${subject} within ${waitMs} ms`);
   };
+  return Object.assign(wait, { inbox });
 }
 
 const integer = (bytes) => BigInt("0x" + (Buffer.from(bytes).reverse().toString("hex") || "0"));

@@ -1,0 +1,3 @@
+module bellows-example
+
+go 1.19

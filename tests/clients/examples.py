@@ -1,0 +1,128 @@
+"""examples.py ROOT BUILD: the examples of deploy/examples against a fleet, as their README says. A language whose tool is missing is skipped."""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+root, build = (os.path.abspath(path) for path in sys.argv[1:])
+examples, bellows = f"{root}/deploy/examples", f"{build}/bellows"
+counts = {"passed": 0, "FAILED": 0, "skipped": 0}
+
+
+class Skip(Exception):
+    pass
+
+
+def run(*argv, **more):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(argv)[:300]} ended with {done.returncode}:\n{done.stdout[-1500:]}")
+    return done.stdout
+
+
+def need(tool):
+    if not shutil.which(tool):
+        raise Skip(f"there is no {tool}")
+
+
+def fleet(folder, script, **env):
+    """Runs a script beside a fleet; $VECTORS, $CASE, $PROVE… as given."""
+    environment = dict(os.environ, VECTORS=f"{root}/tests/vectors", BELLOWS=bellows, ROOT=root, **env)
+    command = [bellows, "dev", "--backend", "cpu", "--log-level", "warn", "--run", f"set -e; cd '{folder}'; {script}"]
+    return run(*command, env=environment)
+
+
+# Both curves; a body of bits that packs well, and one that is an object.
+CASES = "bn128/bits bls12381/chain200"
+EACH = f'for CASE in {CASES}; do set -- "$BELLOWS_SERVER" "$VECTORS/$CASE/circuit.zkey" "$VECTORS/$CASE/witness.wtns" "$VECTORS/$CASE/verification_key.json"; '
+PUSH = '"$BELLOWS" key push "$2" >/dev/null; '
+
+
+def installed(scratch):
+    run("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--tags", "devel,runtime", "--destdir", f"{scratch}/root")
+    found = run("find", f"{scratch}/root", "-name", "libbellows.so.0").split()
+    libdir = os.path.dirname(found[0])
+    return libdir, {
+        "PKG_CONFIG_PATH": f"{libdir}/pkgconfig",
+        "PKG_CONFIG_SYSROOT_DIR": f"{scratch}/root",
+        "LD_LIBRARY_PATH": libdir,
+    }
+
+
+def proves_by_library(folder, env):
+    shown = fleet(folder, f"{EACH} ./prove \"$@\"; done", **env)
+    assert shown.count('"pi_a"') == 2, shown
+    shown = fleet(folder, './prove "$BELLOWS_SERVER" absent.zkey w "$VECTORS/bn128/bits/verification_key.json" 2>&1 || echo "code $?"', **env)
+    assert "E_IO: " in shown and "absent.zkey" in shown and "code 1" in shown, shown
+
+
+def rust(scratch):
+    need("rustc")
+    libdir, env = installed(scratch)
+    run("rustc", "-O", "-D", "warnings", f"{examples}/rust/prove.rs", "-o", f"{scratch}/prove", "-L", libdir, "-l", "bellows", cwd=scratch)
+    proves_by_library(scratch, env)
+
+
+def go(scratch):
+    need("go")
+    _, env = installed(scratch)
+    shutil.copytree(f"{examples}/go", f"{scratch}/go")
+    more = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOCACHE=f"{build}/tests/clients/go", CGO_CFLAGS="-O1", **env)
+    run("go", "vet", "prove.go", cwd=f"{scratch}/go", env=more)
+    run("go", "build", "prove.go", cwd=f"{scratch}/go", env=more)
+    proves_by_library(f"{scratch}/go", env)
+
+
+def python(scratch):
+    tool = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+    verify = '"$BELLOWS" verify "$4" public.json proof.json; '
+    shown = fleet(scratch, f"{EACH} {PUSH} $PYTHON {examples}/python/prove.py \"$@\"; {verify} done", PYTHON=f"{tool} -B")
+    assert shown.count("OK\n") == 2, shown
+    # More wires than a job has room for: an object.
+    make = '"$BELLOWS" key synth --log2 13 --shape dense big.zkey big.wtns >/dev/null; '
+    steps = f'$PYTHON {examples}/python/prove.py "$BELLOWS_SERVER" big.zkey big.wtns vkey.json; "$BELLOWS" verify vkey.json public.json proof.json --allow-insecure-keys'
+    shown = fleet(scratch, make + '"$BELLOWS" key push big.zkey --allow-insecure-keys >/dev/null; "$BELLOWS" key export-vkey big.zkey vkey.json --allow-insecure-keys; ' + steps, PYTHON=f"{tool} -B")
+    assert "OK\n" in shown, shown
+    shown = fleet(scratch, f"{EACH} $PYTHON {examples}/python/prove.py \"$@\" 2>&1 || echo \"code $?\"; done", PYTHON=f"{tool} -B")
+    assert shown.count("is not registered") == 2 and shown.count("code 1") == 2, shown
+
+
+def javascript(scratch):
+    need("npm")
+    folder = f"{build}/tests/clients/js"
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(f"{examples}/js"):
+        shutil.copy(f"{examples}/js/{name}", folder)
+    lock, mark = f"{folder}/package-lock.json", f"{folder}/installed"
+    if not os.path.exists(mark) or not filecmp.cmp(lock, mark, shallow=False):
+        try:
+            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
+        except AssertionError as why:
+            raise Skip(f"npm cannot install the packages here: {str(why)[-300:]}") from why
+        shutil.copy(lock, mark)
+    shown = fleet(folder, f"{EACH} {PUSH} node prove.js \"$@\" \"$ROOT/proto\"; done")
+    assert shown.count('"publicSignals"') == 2, shown
+
+
+def claim(sentence, function):
+    with tempfile.TemporaryDirectory(prefix="bellows-examples") as scratch:
+        try:
+            function(scratch)
+            how = "passed"
+        except Skip as why:
+            how, sentence = "skipped", f"{sentence}: {why}"
+        except (AssertionError, subprocess.TimeoutExpired, OSError) as why:
+            how, sentence = "FAILED", f"{sentence}\n{why}"
+    counts[how] += 1
+    print(f"{how:8} {sentence}", flush=True)
+
+
+claim("Python, from the standard library alone: inline, from an object, and refused", python)
+claim("JavaScript, with the official clients, verified by snarkjs", javascript)
+claim("Rust over the library", rust)
+claim("Go over the library", go)
+print(f"{counts['passed']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
+sys.exit(1 if counts["FAILED"] else 0 if counts["passed"] else 77)
