@@ -160,6 +160,7 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
                                  .cache_dir = l->cache,
                                  .memory_bytes = UINT64_C(1) << 30,
                                  .staging_bytes = UINT64_C(16) << 20,
+                                 .keep = f->keep,
                                  .allow_insecure_keys = true,
                                  .threads = 1,
                                  .ack_wait_ns = SECOND * 2,

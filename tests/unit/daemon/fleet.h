@@ -38,7 +38,8 @@ struct fleet {
     struct coordinator_links links;
     struct fleet_lane lanes[FLEET_LANES_MAX];
     uint64_t stall_ns;
-    char *dir; /* owned */
+    const char *keep; /* digests that lanes started from now on keep loaded; NULL */
+    char *dir;        /* owned */
 };
 
 /* What the devices of lanes disturb; the plain reference prover unless a test sets another. */

@@ -6,6 +6,7 @@
 #include "node/base/clock.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/daemon/lane_threads.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/unpack.h"
 #include "tests/unit/daemon/fleet.h"
@@ -92,6 +93,30 @@ static void claim_packed_bodies(void) {
         message_free(&r[0]);
         message_free(&r[1]);
     }
+    fleet_free(&f);
+}
+
+static bool is_loaded(void *ctx) {
+    const struct fleet_lane *l = ctx;
+    struct key_speed speeds[4];
+    size_t count = keycache_speeds(speeds, COUNT_OF(speeds), l->lane->keycache);
+    return count == 1 && speeds[0].resident;
+}
+
+/* Before there is a job for it; a digest that names no key is told and does no harm. */
+static void claim_kept_key(void) {
+    struct fleet *f = fleet_new(1);
+    char keep[300], hex[SHA256_HEX_BYTES];
+    struct key_speed speed = {0};
+    fleet_prove(f, "first", MUL);
+    CHECK_EQ(1, keycache_speeds(&speed, 1, f->lanes[0].lane->keycache));
+    sha256_hex(hex, &speed.digest);
+    snprintf(keep, sizeof keep, "%s,nonsense,%064d", hex, 7);
+    f->keep = keep;
+    fleet_start_lane(f, 1);
+    wait_until(is_loaded, &f->lanes[1], "the second lane has loaded the key that it keeps");
+    fleet_stop_lane(f, 0);
+    fleet_prove(f, "second", MUL);
     fleet_free(&f);
 }
 
@@ -627,6 +652,7 @@ int main(int argc, char **argv) {
         {"both curves, inline and as objects", claim_both_curves_and_objects},
         {"partitions are joined in order", claim_partitions},
         {"a bit-heavy witness travels packed and proves the same as raw", claim_packed_bodies},
+        {"a key that is kept is loaded before there is a job for it", claim_kept_key},
         {"the body of a finished job is purged", claim_janitor},
         {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
         {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},
