@@ -19,6 +19,9 @@ import tempfile
 import time
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
+from claims import main, need
+
 SLOW_NS = 400_000_000  # each decode
 JOBS = 6
 
@@ -383,12 +386,10 @@ def claim_login(fleet):
 
 
 def claim_promtool(fleet):
-    if not shutil.which("promtool"):
-        return "promtool is not installed"
+    need("promtool", "prometheus")
     for who in ("node", "coordinator"):
         done = subprocess.run(["promtool", "check", "metrics"], input=fleet.metrics(who), capture_output=True, text=True)
         assert done.returncode == 0 and not done.stdout and not done.stderr, f"{who}: {done.stdout}{done.stderr}"
-    return None
 
 
 def claim_late_failure(fleet):
@@ -456,8 +457,7 @@ def check_width(screen, columns):
 
 
 def claim_screens(fleet):
-    if not shutil.which("tmux"):
-        return "tmux is not installed"
+    need("tmux", "tmux")
     t = Terminal(fleet, 80, 24, f"{fleet.bellows} top")
     try:
         screen = t.shows(r"^ dev\.1 +ready")
@@ -510,12 +510,10 @@ def claim_screens(fleet):
         until(lambda: subprocess.run(["tmux", "-L", t.name, "has-session"], env=t.env, capture_output=True).returncode != 0, "top has left")
     finally:
         t.close()
-    return None
 
 
 def claim_plain(fleet):
-    if not shutil.which("tmux"):
-        return "tmux is not installed"
+    need("tmux", "tmux")
     for columns, command, variables in ((81, f"{fleet.bellows} top --no-color", {}), (82, f"{fleet.bellows} top", {"NO_COLOR": "1"})):
         t = Terminal(fleet, columns, 24, command, **variables)
         try:
@@ -525,7 +523,6 @@ def claim_plain(fleet):
             t.close()
     done = fleet.run("top", check=False)
     assert done.returncode == 2 and "--once" in done.stderr, done
-    return None
 
 
 CLAIMS = [
@@ -545,30 +542,15 @@ CLAIMS = [
 ]
 
 
-def main():
-    passed = failed = skipped = 0
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     if not nats_server():
         print(f"0 passed, 0 failed, {len(CLAIMS)} skipped")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="bellows-watching") as folder:
         fleet = Fleet(sys.argv[1], sys.argv[2], folder, BELLOWS_SLOW_DECODE=f"{SLOW_NS}ns")
         try:
-            for name, claim in CLAIMS:
-                try:
-                    reason = claim(fleet)
-                except (AssertionError, KeyError, ValueError, OSError) as error:
-                    failed += 1
-                    print(f"FAILED   {name}\n{type(error).__name__}: {error}", flush=True)
-                    continue
-                skipped, passed = skipped + bool(reason), passed + (not reason)
-                print(f"skipped  {name}: {reason}" if reason else f"passed   {name}", flush=True)
+            main(CLAIMS, fleet)
         finally:
             fleet.close()
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else 0)
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    main()

@@ -6,10 +6,12 @@ Every metric, label and label value that deploy/prometheus/rules.yml, its test a
 """
 
 import json
+import os
 import re
-import shutil
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
+from claims import main, need, read, run
 
 TABLE = "node/telemetry/metric_table.h"
 RULES, RULES_TEST, BOARD = "deploy/prometheus/rules.yml", "deploy/prometheus/rules_test.yml", "deploy/grafana/bellows.json"
@@ -28,11 +30,6 @@ EVERYWHERE = {"job", "instance"}
 BUILT_IN = {"__rate_interval", "__interval", "__range"}
 UNITS = {"short", "s", "percentunit", "Bps", "bytes", "joule", "watt", "celsius", None}
 PANELS = {"stat", "timeseries", "row", "table", "bargauge"}
-
-
-def read(root, path):
-    with open(f"{root}/{path}", encoding="utf-8") as f:
-        return f.read()
 
 
 class Metrics:
@@ -76,7 +73,7 @@ class Metrics:
 
 
 def tables(root):
-    return Metrics(*(read(root, path) for path in (TABLE, "node/telemetry/ledger_table.h", "node/telemetry/span_table.h")))
+    return Metrics(*(read(f"{root}/{path}") for path in (TABLE, "node/telemetry/ledger_table.h", "node/telemetry/span_table.h")))
 
 
 def targets_of(board):
@@ -154,12 +151,12 @@ def claim_finds(root):
 def claim_rules(root):
     metrics = tables(root)
     for path in (RULES, RULES_TEST):
-        found = metrics.complaints(read(root, path))
+        found = metrics.complaints(read(f"{root}/{path}"))
         assert not found, f"{path}: {found}"
 
 
 def claim_board(root):
-    metrics, board = tables(root), json.loads(read(root, BOARD))
+    metrics, board = tables(root), json.loads(read(f"{root}/{BOARD}"))
     expressions = list(expressions_of_board(board))
     found = [text for expression in expressions for text in metrics.complaints(expression)]
     assert not found, found
@@ -169,7 +166,7 @@ def claim_board(root):
 
 
 def claim_model(root):
-    board, metrics = json.loads(read(root, BOARD)), tables(root)
+    board, metrics = json.loads(read(f"{root}/{BOARD}")), tables(root)
     found = complaints_of_model(board) + complaints_of_legends(board, metrics)
     assert not found, found
     panel = next(p for p in board["panels"] if p["type"] == "timeseries")
@@ -187,7 +184,7 @@ def claim_model(root):
 
 def claim_layout(root):
     taken = {}
-    for panel in json.loads(read(root, BOARD))["panels"]:
+    for panel in json.loads(read(f"{root}/{BOARD}"))["panels"]:
         at = panel["gridPos"]
         assert at["x"] + at["w"] <= 24, panel["title"]
         for x in range(at["x"], at["x"] + at["w"]):
@@ -197,37 +194,28 @@ def claim_layout(root):
 
 
 def claim_alerts_are_tested(root):
-    alerts = set(re.findall(r"alert: (\w+)", read(root, RULES)))
-    fired = set(re.findall(r"alertname: (\w+)\n\s+exp_alerts", read(root, RULES_TEST)))
+    alerts = set(re.findall(r"alert: (\w+)", read(f"{root}/{RULES}")))
+    fired = set(re.findall(r"alertname: (\w+)\n\s+exp_alerts", read(f"{root}/{RULES_TEST}")))
     assert alerts == fired, f"only in one of them: {alerts ^ fired}"
 
 
-def promtool(root, *words):
-    if not shutil.which("promtool"):
-        return "promtool is not installed: apt-get install prometheus"
-    done = subprocess.run(["promtool", *words], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return None
-
-
 def claim_promtool(root):
-    return promtool(root, "check", "rules", RULES) or promtool(root, "check", "config", "deploy/prometheus/prometheus.yml")
+    promtool = need("promtool", "prometheus")
+    run(promtool, "check", "rules", RULES, cwd=root)
+    run(promtool, "check", "config", "deploy/prometheus/prometheus.yml", cwd=root)
 
 
 def claim_promtool_tests(root):
-    return promtool(root, "test", "rules", RULES_TEST)
+    run(need("promtool", "prometheus"), "test", "rules", RULES_TEST, cwd=root)
 
 
 def claim_promql(root):
     """The board's expressions are PromQL: promtool reads them as rules."""
-    if not shutil.which("promtool"):
-        return "promtool is not installed: apt-get install prometheus"
-    expressions = [e for e in expressions_of_board(json.loads(read(root, BOARD))) if "label_values" not in e]
+    promtool = need("promtool", "prometheus")
+    expressions = [e for e in expressions_of_board(json.loads(read(f"{root}/{BOARD}"))) if "label_values" not in e]
     plain = [e.replace("$__rate_interval", "5m").replace("$__range", "1h").replace("$node", ".*") for e in expressions]
     rules = {"groups": [{"name": "board", "rules": [{"record": f"board:{i}", "expr": e} for i, e in enumerate(plain)]}]}
-    done = subprocess.run(["promtool", "check", "rules", "/dev/stdin"], input=json.dumps(rules), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return None
+    run(promtool, "check", "rules", "/dev/stdin", input=json.dumps(rules))
 
 
 CLAIMS = [
@@ -244,26 +232,7 @@ CLAIMS = [
 ]
 
 
-def main():
-    passed = failed = skipped = 0
-    for name, claim in CLAIMS:
-        try:
-            reason = claim(sys.argv[1])
-        except AssertionError as error:
-            failed += 1
-            print(f"FAILED   {name}\n{error}")
-            continue
-        if reason:
-            skipped += 1
-            print(f"skipped  {name}: {reason}")
-        else:
-            passed += 1
-            print(f"passed   {name}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main()
+    main(CLAIMS, sys.argv[1])

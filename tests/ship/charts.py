@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
 from claims import Skipped, main, need, read, run
 
 CHART = "deploy/helm/bellows"

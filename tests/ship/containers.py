@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
 from claims import Skipped, main, need, read, run
 
 DOCKERFILE, COMPOSE = "docker/Dockerfile", "deploy/compose"

@@ -1,4 +1,4 @@
-"""What the tests of deployment share: claims that pass, fail or are skipped with a reason, and running programs."""
+"""What tests in Python share: claims that pass, fail or are skipped with a reason, and running programs."""
 
 import shutil
 import subprocess
