@@ -11,6 +11,7 @@
  *   - creds logins fail once in 256                                    → three tries
  *   - permission violations are visible in the error handler only      → counted, reported, remembered
  *   - the error handler may be given a freed subscription              → it never looks at it
+ *   - tls:// in an address does not make it talk TLS                   → asked for by option
  */
 #include "node/transport/nats.h"
 
@@ -167,8 +168,12 @@ static bool is_loopback(const char *url) {
            (len >= 7 && strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.") == len);
 }
 
+static bool asks_for_tls(const char *url) {
+    return strncmp(url, "tls://", 6) == 0;
+}
+
 static FALLIBLE check_plaintext(const char *url, const struct transport_options *in) {
-    bool tls = in->tls.ca_file || strncmp(url, "tls://", 6) == 0;
+    bool tls = in->tls.ca_file || asks_for_tls(url);
     char shown[URL_SHOWN_BYTES];
     transport_url_shown(shown, sizeof shown, url);
     REQUIRE(tls || in->plaintext || is_loopback(url), E_USAGE,
@@ -204,6 +209,9 @@ static FALLIBLE set_servers(natsOptions *o, const char *url, const struct transp
         if (*one) {
             REQUIRE(count < SERVERS_MAX, E_USAGE, "more than %d server URLs", SERVERS_MAX);
             TRY(check_plaintext(one, in));
+            if (asks_for_tls(one)) { /* the client takes the word for no more than a name */
+                SET(natsOptions_SetSecure(o, true));
+            }
             servers[count++] = one;
         }
     }

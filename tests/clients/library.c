@@ -140,6 +140,10 @@ static void claim_refusals(void) {
     expect(answer, &error, BELLOWS_INPUT, "E_RANGE", "gamma equals delta");
     CHECK_EQ(BELLOWS_INPUT, bellows_key_open(&key, NULL, 0, NULL));
     start(&h);
+    char tls_url[128]; /* a server that speaks no TLS */
+    snprintf(tls_url, sizeof tls_url, "tls%s", strstr(url_of(&h), "://"));
+    answer = bellows_open(&fleet, &(struct bellows_options){.server = tls_url}, &error);
+    expect(answer, &error, BELLOWS_NETWORK, "E_NET", "cannot connect");
     answer = bellows_open(&fleet, &(struct bellows_options){.server = url_of(&h), .tenant = "a.b"},
                           &error);
     expect(answer, &error, BELLOWS_INPUT, "E_FORMAT", "tenant");
