@@ -4,6 +4,7 @@
 #include "node/cli/commands.h"
 #include "node/cli/screen.h"
 #include "node/cli/stop.h"
+#include "node/cli/wire_names.h"
 #include "node/key/key.h"
 
 #include <inttypes.h>
@@ -52,7 +53,27 @@ static const char *basis_name(const struct key_shape *shape) {
     return shape->h_basis == H_POWERS ? "powers" : "coset Lagrange";
 }
 
-static void print_inspect(const struct key *key, const struct sha256 *digest, bool insecure) {
+/* Public signals are the wires behind the constant one: outputs first, then inputs as the circuit declares them. */
+static void print_public_names(const struct wire_names *names, uint32_t public_count) {
+    for (uint32_t i = 0; names->count && i < public_count; i++) {
+        const char *name = wire_names_get(names, i + 1);
+        printf("public %-7u %s\n", i, name ? name : "without a name");
+    }
+}
+
+static void add_public_names_json(struct text *t, const struct wire_names *names,
+                                  uint32_t public_count) {
+    text_add(t, ", \"public_names\": [");
+    for (uint32_t i = 0; i < public_count; i++) {
+        const char *name = wire_names_get(names, i + 1);
+        text_add(t, i ? ", " : "");
+        text_add_json_string(t, name ? name : "");
+    }
+    text_add(t, "]");
+}
+
+static void print_inspect(const struct key *key, const struct sha256 *digest, bool insecure,
+                          const struct wire_names *names) {
     const struct key_shape *shape = key_shape(key);
     struct key_contributions contributions = key_contributions(key);
     char hex[SHA256_HEX_BYTES];
@@ -63,6 +84,7 @@ static void print_inspect(const struct key *key, const struct sha256 *digest, bo
     printf("curve          %s\n", key_curve(key)->snarkjs_name);
     printf("wires          %u, of them %u public beside the constant one\n", shape->wires_count,
            shape->public_count);
+    print_public_names(names, shape->public_count);
     printf("domain         %" PRIu64 " = 2^%u rows\n", shape->domain_size, shape->domain_log2);
     if (shape->terms_count[0] + shape->terms_count[1] > 0) {
         printf("coefficients   A %" PRIu64 ", B %" PRIu64 "\n", shape->terms_count[0],
@@ -93,7 +115,7 @@ static void print_inspect(const struct key *key, const struct sha256 *digest, bo
 }
 
 static enum err print_inspect_json(const struct key *key, const struct sha256 *digest,
-                                   bool insecure) {
+                                   bool insecure, const struct wire_names *names) {
     const struct key_shape *shape = key_shape(key);
     struct key_contributions contributions = key_contributions(key);
     AUTO(text_free) struct text t = {0};
@@ -120,6 +142,9 @@ static enum err print_inspect_json(const struct key *key, const struct sha256 *d
     } else {
         text_add(&t, "null");
     }
+    if (names->count) {
+        add_public_names_json(&t, names, shape->public_count);
+    }
     text_addf(&t, ", \"insecure\": %s, \"sections\": [", insecure ? "true" : "false");
     struct key_section_view views[SECTIONS_MAX];
     size_t count = key_sections(views, SECTIONS_MAX, key);
@@ -138,14 +163,18 @@ static enum err print_inspect_json(const struct key *key, const struct sha256 *d
 /* Looking at a forgeable key is harmless: it opens, and is marked. */
 static enum err run_inspect(struct args *args) {
     AUTO(key_unref) struct key *key = NULL;
+    AUTO(wire_names_close) struct wire_names names = {0};
     struct sha256 digest;
     TRY(key_open(&key, args_positional(args, "KEY"), (struct key_options){.allow_insecure = true}));
     TRY(key_digest(&digest, key));
+    if (args_text(args, "sym")) {
+        TRY(wire_names_open(&names, args_text(args, "sym"), key_shape(key)->wires_count));
+    }
     bool insecure = vkey_is_insecure(key_vkey(key));
     if (args_switch(args, "json")) {
-        return print_inspect_json(key, &digest, insecure);
+        return print_inspect_json(key, &digest, insecure, &names);
     }
-    print_inspect(key, &digest, insecure);
+    print_inspect(key, &digest, insecure, &names);
     return OK;
 }
 
@@ -204,7 +233,14 @@ static const struct positional key_positionals[] = {
     {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
     {0},
 };
-static const struct option inspect_options[] = {OPTION_JSON, OPTIONS_END};
+static const struct option inspect_options[] = {
+    {.kind = OPTION_TEXT,
+     .name = "sym",
+     .value = "FILE",
+     .text = "Names of the public signals, from circom --sym."},
+    OPTION_JSON,
+    OPTIONS_END,
+};
 static const struct option check_options[] = {OPTION_THREADS, OPTION_INSECURE, OPTION_JSON,
                                               OPTIONS_END};
 static const struct positional export_positionals[] = {

@@ -1,4 +1,4 @@
-/* `bellows wtns` from outside: what a broken constraint looks like, and a witness as text. */
+/* `bellows wtns` from outside: what a broken constraint looks like, a witness as text, and the names of wires here and in `key inspect`. */
 #include "node/base/file.h"
 #include "node/base/mem.h"
 #include "tests/check/check.h"
@@ -75,6 +75,12 @@ static void claim_names(void) {
     CHECK_EQ(1, r.exit_code);
     CHECK_HAS(r.out, "-1 · wire 5 = 34  main.m\n");
     CHECK_HAS(r.out, "-1 · wire 3 = 5  main.a\n");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect %s --sym sym", base("circuit.zkey"));
+    CHECK_HAS(r.out, "public 0       main.out\npublic 1       main.x\n");
+    run_free(&r);
+    run_program(&r, &s, NULL, "key inspect %s --sym sym --json", base("circuit.zkey"));
+    CHECK_HAS(r.out, "\"public_names\": [\"main.out\", \"main.x\"]");
     run_free(&r);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         CHECK_OK(
