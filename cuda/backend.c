@@ -36,7 +36,7 @@ enum {
     BOUNCE_BYTES = 8 << 20,
     UPLOAD_PIECE = 8 << 20,
     COPIERS_MAX = 8,
-    MEMORY_RESERVE = 256 << 20
+    MEMORY_RESERVE = 768 << 20 /* code and stacks that the driver loads when kernels first run */
 };
 
 struct gpu_backend {

@@ -3,9 +3,11 @@
  *     from       the key's bytes lie in            what limits it on a device
  *     file       a mapped file, in the page cache  threads that copy
  *     memory     ordinary memory                   the same
+ *     pinned     page-locked memory                the bus
  *
  * Every run loads the key and drops it. Bytes are those of the native key; of a .zkey they are the file's, whose rows must be built first.
  */
+#include "node/base/bulk.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/cli/backend_args.h"
@@ -23,8 +25,10 @@ struct load_bench {
     struct backend_choice choice;
     struct screen *screen;   /* owned */
     struct key_maker *maker; /* owned: a key in memory, NULL without --synth */
+    struct bytes_mut copy;   /* owned: of a key's file, with --pin */
     struct key *key;         /* owned (ref) */
     struct backend_key *loaded;
+    void *pinned; /* what was pinned, NULL: nothing */
     const char *from;
     uint64_t *ns; /* owned */
     size_t runs;
@@ -37,6 +41,10 @@ static void load_bench_done(struct load_bench *b) {
         b->backend->ops->key_drop(&b->loaded);
     }
     key_unref(&b->key);
+    if (b->pinned) {
+        b->backend->ops->unpin(b->backend, b->pinned);
+    }
+    bulk_close(&b->copy);
     mem_free(b->ns);
     key_maker_close(&b->maker);
     backend_close(&b->backend);
@@ -57,10 +65,37 @@ static FALLIBLE make_key(struct load_bench *b, const struct args *args) {
     return OK;
 }
 
+/* The key that was opened by its path, and so looked at, once more from a copy. */
+static FALLIBLE copy_key(struct load_bench *b, const char *path, struct key_options options) {
+    AUTO(file_map_close) struct file_map map = {0};
+    REQUIRE(key_shape(b->key)->format == KEY_FORMAT_NATIVE, E_USAGE,
+            "%s: --pin copies native keys; make one with `bellows key import`", path);
+    TRY(file_map_open(&map, path));
+    TRY(bulk_open(&b->copy, map.bytes.len));
+    memcpy(b->copy.ptr, map.bytes.ptr, map.bytes.len);
+    key_unref(&b->key);
+    return key_from_memory(&b->key, bytes_of(b->copy.ptr, b->copy.len), path, options);
+}
+
+static FALLIBLE pin_key(struct load_bench *b) {
+    bool zkey_layout;
+    struct bytes first = key_points_raw(&zkey_layout, b->key, KEY_A);
+    uint64_t bytes = key_shape(b->key)->file_bytes;
+    struct key_section_view sections[2];
+    REQUIRE(b->backend->ops->pin, E_USAGE, "--pin is for the cuda backend");
+    key_sections(sections, COUNT_OF(sections), b->key); /* the second: points of A */
+    void *base = (uint8_t *)(uintptr_t)first.ptr - sections[1].offset;
+    TRY(b->backend->ops->pin(b->backend, base, bytes));
+    b->pinned = base;
+    b->from = "pinned";
+    return OK;
+}
+
 static FALLIBLE load_bench_open(struct load_bench *b, const struct args *args) {
     struct backend_options options;
     struct key_options any = {.allow_insecure = true};
     const char *path = args_positional(args, "KEY");
+    bool pin = args_switch(args, "pin");
     TRY(backend_args_read(&options, args));
     TRY(backends_open(&b->backend, &b->choice, &options));
     b->from = "file";
@@ -70,6 +105,12 @@ static FALLIBLE load_bench_open(struct load_bench *b, const struct args *args) {
         uint64_t start_ns = clock_ns();
         TRY(key_open(&b->key, path, any));
         b->open_ns = clock_ns() - start_ns;
+        if (pin) {
+            TRY(copy_key(b, path, any));
+        }
+    }
+    if (pin) {
+        TRY(pin_key(b));
     }
     b->runs = args_number(args, "runs", 5);
     return mem_new(&b->ns, b->runs, sizeof *b->ns);
@@ -137,6 +178,10 @@ static const struct option options[] = {
      .least = SYNTH_LOG2_MIN,
      .most = SYNTH_LOG2_MAX,
      .text = "With --synth: the domain has 2^N rows."},
+    {.kind = OPTION_SWITCH,
+     .name = "pin",
+     .text =
+         "From page-locked memory: a copy of the native KEY, or the key of --synth where it is."},
     OPTION_SYNTH_CURVE,
     OPTION_SYNTH_SEED,
     OPTION_BACKEND,

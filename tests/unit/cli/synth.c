@@ -114,6 +114,18 @@ static void claim_native(void) {
     expect(&r, 0, "");
     CHECK_HAS(r.out, "\"load_gb_s\": ");
     run_free(&r);
+    run_program(&r, &s, NULL, "bench load synth.native --backend cpu --runs 2");
+    expect(&r, 0, "");
+    CHECK_HAS(r.out, "\"key\": \"synth.native\", \"from\": \"file\"");
+    CHECK_HAS(r.out, "\"gb_s\": ");
+    run_free(&r);
+    run_program(&r, &s, NULL, "bench load --synth bits --log2 6 --backend cpu --runs 1");
+    expect(&r, 0, "");
+    CHECK_HAS(r.out, "\"key\": \"synth bits 2^6\", \"from\": \"memory\"");
+    run_free(&r);
+    run_program(&r, &s, NULL, "bench load synth.native --backend cpu --pin");
+    expect(&r, 2, "--pin is for the cuda backend");
+    run_free(&r);
 }
 
 static void claim_in_memory(void) {
