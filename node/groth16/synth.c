@@ -16,8 +16,8 @@
  */
 #include "node/groth16/synth.h"
 
-#include "node/base/mem.h"
 #include "node/base/bulk.h"
+#include "node/base/mem.h"
 
 #include <string.h>
 
