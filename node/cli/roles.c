@@ -105,6 +105,7 @@ static const char *const coordinator_publish[] = {
     "$JS.ACK.{U}_LANES.>", /* takes a delivery back from a lane that holds it */
     "$KV.{p}_lead.leader",
     "$KV.{p}_jobs.*.*",
+    "$KV.{p}_jobs.floor", /* what the next leader need not read */
     "$KV.{p}_cancel.*.*",
     "$KV.{p}_lanes.*.*",
     "{p}.lane.*.*",
