@@ -108,6 +108,9 @@ static void keep_references(struct record *r) {
 
 void record_done(struct record *r) {
     wipe_job(r);
+    for (uint32_t i = 0; r->parts && i < r->parts_count; i++) {
+        mem_free(r->parts[i].tries);
+    }
     mem_free(r->parts);
     *r = (struct record){0};
 }
@@ -131,10 +134,21 @@ static bool may_act(const struct record *r, uint32_t idx, uint64_t epoch) {
     return job_state_is_open(r->state) && idx < r->parts_count && r->parts[idx].epoch == epoch;
 }
 
+/* Room for one more; false without memory. */
+static bool grow_tries(struct record_part *part) {
+    struct record_try *tries = mem_grow(part->tries, (part->tries_count + 1) * sizeof *tries);
+    part->tries = tries ? tries : part->tries;
+    return tries != NULL;
+}
+
 static void note_try(struct record *r, struct record_part *part, enum err code, bool counted,
                      const char *detail, uint64_t now_unix_ms) {
-    if (part->tries_count == RECORD_TRIES_KEPT) { /* used up long ago; keep the first reasons */
-        part->tries_count--;
+    if (part->tries_count == RECORD_TRIES_KEPT || !grow_tries(part)) {
+        part->tries_count -= part->tries_count > 0; /* used up long ago: keep the first reasons */
+    }
+    snprintf(r->reason, sizeof r->reason, "%.20s: %.130s", err_name(code), detail ? detail : "");
+    if (!part->tries) {
+        return; /* no memory for the first: it goes uncounted */
     }
     struct record_try *t = &part->tries[part->tries_count++];
     *t = (struct record_try){.epoch = part->epoch,
@@ -146,7 +160,6 @@ static void note_try(struct record *r, struct record_part *part, enum err code, 
     copy_text(t->detail,
               r->parts_count > RECORD_PARTS_FEW ? RECORD_DETAIL_BYTES_SHORT : sizeof t->detail,
               detail);
-    snprintf(r->reason, sizeof r->reason, "%.20s: %.130s", err_name(code), detail ? detail : "");
 }
 
 static void back_to_queue(struct record *r, struct record_part *part, uint64_t now_unix_ms) {
@@ -413,6 +426,9 @@ static enum err unpack_part(struct record_part *out, uint32_t idx,
     REQUIRE(in->n_attempts <= RECORD_TRIES_KEPT, E_FORMAT,
             "job record: partition %u has %zu attempts, allowed are %d", idx, in->n_attempts,
             RECORD_TRIES_KEPT);
+    if (in->n_attempts) {
+        TRY(mem_new(&out->tries, in->n_attempts, sizeof *out->tries));
+    }
     for (size_t i = 0; i < in->n_attempts; i++) {
         const Bellows__V1__Attempt *a = in->attempts[i];
         struct record_try *t = &out->tries[i];

@@ -86,7 +86,7 @@ struct record_part {
     uint64_t deliveries;  /* starts under this epoch */
     uint64_t placed_unix_ms;
     uint32_t tries_count;
-    struct record_try tries[RECORD_TRIES_KEPT];
+    struct record_try *tries; /* owned; NULL: none. Most partitions never have one */
 };
 
 struct record {
