@@ -126,6 +126,27 @@ static int describe(void) {
     return 0;
 }
 
+/* What users of other provers type first. */
+static const char *peer_hint(const char *word) {
+    static const struct {
+        const char *word, *hint;
+    } peers[] = {
+        {"groth16", "snarkjs's `groth16 prove` and `groth16 verify` are `bellows prove` and "
+                    "`bellows verify`, with the same arguments"},
+        {"g16p", "`bellows prove` takes the same arguments"},
+        {"g16v", "`bellows verify` takes the same arguments"},
+        {"verifier", "`bellows verify` takes the same arguments"},
+        {"zkey", "`zkey export verificationkey` is `bellows key export-vkey`, `zkey export "
+                 "soliditycalldata` is `bellows calldata`"},
+    };
+    for (size_t i = 0; i < COUNT_OF(peers); i++) {
+        if (!strcmp(peers[i].word, word)) {
+            return peers[i].hint;
+        }
+    }
+    return NULL;
+}
+
 static int unknown_command(int argc, char **argv) {
     if (print_family(argv[0]) > 0) {
         bool help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
@@ -141,8 +162,11 @@ static int unknown_command(int argc, char **argv) {
         names[i] = commands[i]->name;
     }
     const char *near = nearest_name(argv[0], names, COUNT_OF(names));
+    const char *hint = peer_hint(argv[0]);
     fprintf(stderr, "bellows: unknown command \"%s\"; ", argv[0]);
-    if (near) {
+    if (hint) {
+        fprintf(stderr, "%s\n", hint);
+    } else if (near) {
         fprintf(stderr, "did you mean `bellows %s`?\n", near);
     } else {
         fputs("`bellows --help` lists them\n", stderr);

@@ -21,7 +21,8 @@ static enum err blame(struct lane *lane, struct lane_job *job, enum opinion_find
         FAIL(
             E_UNSAT,
             "the witness does not satisfy the circuit of this key (two machines computed the same, "
-            "and the proof does not verify); `bellows prove --r1cs FILE` names the constraint");
+            "and the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
+            "constraint");
     case OPINION_DEVICE:
         FAIL(E_DEVICE,
              "%s computed this job wrongly: two computations elsewhere agree on other sums",
@@ -35,7 +36,8 @@ static enum err blame(struct lane *lane, struct lane_job *job, enum opinion_find
         FAIL(E_UNSAT,
              "the witness does not satisfy the circuit of this key (two of three computations "
              "agree, "
-             "and the proof does not verify); `bellows prove --r1cs FILE` names the constraint");
+             "and the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
+             "constraint");
     case OPINION_NEITHER:
         break;
     }

@@ -240,6 +240,7 @@ enum err prove_settle(const struct sums *first, struct backend *b, struct backen
             "two computations of one job differ on %s: the machine computes wrongly (memory? "
             "overclocking?)",
             b->device_name);
-    FAIL(E_UNSAT, "the witness does not satisfy the circuit of this key (computed twice, the proof "
-                  "does not verify); `bellows prove --r1cs FILE` names the constraint");
+    FAIL(E_UNSAT,
+         "the witness does not satisfy the circuit of this key (computed twice, the proof "
+         "does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the constraint");
 }
