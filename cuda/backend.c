@@ -11,8 +11,8 @@
  * the next. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while A·w and B·w
  * are computed), how they fill the buckets (while the quotient is), and the same of H. Only the last has nothing beside it.
  *
- * Where the plan takes scalars in ranges, all four MSMs of the witness go over one range before the next is sorted, and the
- * host adds up. Points that stay in the file come by way of two buffers, one filled while the other is used.
+ * Where the plan takes scalars in ranges, H comes first and its memory is then the witness's; all four MSMs of the witness go
+ * over one range before the next is sorted, and the host adds up. All of this is booked to the first MSM. Points that stay in the file come by way of two buffers, one filled while the other is used.
  *
  * L's points are stored for all wires, infinity for the public ones, so that L shares the witness's pairs.
  */
@@ -26,6 +26,8 @@
 #include "cuda/inbox.h"
 #include "cuda/layout.h"
 #include "cuda/loader.h"
+#include "cuda/rate.h"
+#include "cuda/table.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -43,7 +45,8 @@ struct gpu_backend {
     struct backend base; /* first */
     struct gpu_device device;
     uint64_t memory_bytes; /* what keys and slots may take */
-    void *bounce;          /* owned: pinned, BOUNCE_BYTES, for what comes back */
+    bool key_tables;
+    void *bounce; /* owned: pinned, BOUNCE_BYTES, for what comes back */
     struct gpu_stream *stream;
     struct gpu_loader *loader; /* owned: of keys */
     struct pool *copiers;      /* owned: one core copies 8 GB/s, the bus takes 50 */
@@ -103,9 +106,14 @@ static void backend_close_gpu(struct backend *b) {
     mem_free(g);
 }
 
+static enum err layout_of(struct gpu_layout *out, const struct gpu_backend *b,
+                          const struct key_shape *shape) {
+    return gpu_layout_of(out, shape, b->device.sm_count, b->memory_bytes, b->key_tables);
+}
+
 static enum err backend_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
     struct gpu_layout l;
-    TRY(gpu_layout_of(&l, shape, backend_of(b)->device.sm_count, backend_of(b)->memory_bytes));
+    TRY(layout_of(&l, backend_of(b), shape));
     *out = (struct plan){
         .host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot) + l.load_bytes,
         .mapped_bytes = shape->file_bytes,
@@ -131,6 +139,9 @@ static void backend_unpin(struct backend *b, void *host) {
 }
 
 /* --- key --- */
+static const struct gpu_group *group_of(const struct gpu_layout *l, enum key_points which) {
+    return gpu_group_id(which) == GROUP_G2 ? l->gpu->g2 : l->gpu->g1;
+}
 
 /* Bytes of L that stand for public wires, which the file leaves out. */
 static size_t skipped_bytes(const struct backend_key *k, enum key_points which) {
@@ -151,11 +162,28 @@ static enum err load_points(struct backend_key *k) {
         if (k->layout.streamed[i]) {
             continue;
         }
-        ASSERT(skipped + raw.len == piece.bytes);
+        const struct gpu_table_shape table = gpu_layout_table(&k->layout, key_shape(k->key), i);
+        ASSERT((skipped + raw.len) * table.copies_count == piece.bytes);
         TRY(gpu_load_zero(loader, k->memory + piece.at, skipped));
         TRY(gpu_load(loader, k->memory + piece.at + skipped, raw.ptr, raw.len));
     }
     return OK;
+}
+
+/* Multiples of all points, in memory that the first slot takes afterwards. */
+static enum err build_tables(struct backend_key *k) {
+    const struct gpu_layout *l = &k->layout;
+    struct gpu_stream *s = gpu_loader_stream(k->backend->loader);
+    AUTO(gpu_mem_close) void *workspace = NULL;
+    if (!l->multiples) {
+        return OK;
+    }
+    TRY(gpu_mem_open(&workspace, l->table_bytes));
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        const struct gpu_table_shape table = gpu_layout_table(l, key_shape(k->key), i);
+        TRY(gpu_table_build(k->memory + l->points[i].at, &table, group_of(l, i), workspace, s));
+    }
+    return gpu_stream_wait(s);
 }
 
 /* Coefficients as the device wants them, with their quotients. */
@@ -269,11 +297,12 @@ static enum err key_load_gpu(struct backend_key **out, struct backend *b, struct
     TRY(mem_new(&k, 1, sizeof *k));
     k->backend = backend_of(b);
     k->key = key_ref(key);
-    TRY(gpu_layout_of(&k->layout, shape, k->backend->device.sm_count, k->backend->memory_bytes));
+    TRY(layout_of(&k->layout, k->backend, shape));
     void *memory = NULL;
     TRY(gpu_mem_open(&memory, k->layout.key_bytes));
     k->memory = memory;
     TRY(load_points(k));
+    TRY(build_tables(k));
     enum err code = load_matrices(k);
     if (code != OK) {
         return err_prefix(code, "%s: section 4", key_path(key));
@@ -368,9 +397,11 @@ static enum err pairs_count(struct backend_slot *s, enum pairs_of slot, bool h, 
     return gpu_event_record(s->counted[slot], s->streams.main);
 }
 
-static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot) {
+static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot, bool h) {
+    const struct gpu_layout *l = &s->key->layout;
     TRY(gpu_event_wait(s->counted[slot]));
-    TRY(gpu_pairs_run(&s->pairs[slot], s->memory + s->key->layout.pairs.at, s->streams.main));
+    TRY(gpu_pairs_run(&s->pairs[slot], s->memory + (h ? l->h_pairs.at : l->pairs.at),
+                      s->streams.main));
     return gpu_event_record(s->sorted, s->streams.main);
 }
 
@@ -441,25 +472,32 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
     return end(s, STEP_WITNESS);
 }
 
-static enum err slot_evaluate(struct backend_slot *s) {
+static enum err rows_run(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
+    const char *w = s->memory + l->witness.at;
+    TRY(l->gpu->matrix_times(s->memory + l->a.at, &s->key->matrix[0], w, s->streams.main));
+    return l->gpu->matrix_times(s->memory + l->b.at, &s->key->matrix[1], w, s->streams.main);
+}
+
+static enum err quotient_run(struct backend_slot *s) {
+    const struct gpu_layout *l = &s->key->layout;
+    return l->gpu->quotient(s->memory + l->h.at, s->memory + l->a.at, s->memory + l->b.at,
+                            &s->key->domain, s->streams.main);
+}
+
+static enum err slot_evaluate(struct backend_slot *s) {
     TRY(begin(s, STEP_EVALUATE));
-    TRY(l->gpu->matrix_times(s->memory + l->a.at, &s->key->matrix[0], s->memory + l->witness.at,
-                             s->streams.main));
-    TRY(l->gpu->matrix_times(s->memory + l->b.at, &s->key->matrix[1], s->memory + l->witness.at,
-                             s->streams.main));
-    if (l->parts_count == 1) {
-        TRY(pairs_sort(s, PAIRS_WITNESS));
+    TRY(rows_run(s));
+    if (s->key->layout.parts_count == 1) {
+        TRY(pairs_sort(s, PAIRS_WITNESS, false));
     }
     return end(s, STEP_EVALUATE);
 }
 
 static enum err slot_quotient(struct backend_slot *s) {
-    const struct gpu_layout *l = &s->key->layout;
     TRY(begin(s, STEP_QUOTIENT));
-    TRY(l->gpu->quotient(s->memory + l->h.at, s->memory + l->a.at, s->memory + l->b.at,
-                         &s->key->domain, s->streams.main));
-    if (l->parts_count == 1) {
+    TRY(quotient_run(s));
+    if (s->key->layout.parts_count == 1) {
         TRY(pairs_count(s, PAIRS_H, true, 0));
     }
     return end(s, STEP_QUOTIENT);
@@ -469,10 +507,6 @@ static enum prove_step step_of(enum key_points which) {
     static const enum prove_step steps[KEY_POINTS_COUNT] = {STEP_MSM_A, STEP_MSM_B1, STEP_MSM_B2,
                                                             STEP_MSM_L, STEP_MSM_H};
     return steps[which];
-}
-
-static const struct gpu_group *group_of(const struct gpu_layout *l, enum key_points which) {
-    return gpu_group_id(which) == GROUP_G2 ? l->gpu->g2 : l->gpu->g1;
 }
 
 static struct gpu_msm_memory msm_memory(const struct backend_slot *s) {
@@ -600,7 +634,7 @@ static enum err msm_in_ranges(struct backend_slot *s, bool h) {
         TRY(begin(s, step_of(m.which)));
         if (m.first) {
             TRY(pairs_count(s, pairs, h, m.part));
-            TRY(pairs_sort(s, pairs));
+            TRY(pairs_sort(s, pairs, h));
             TRY(gpu_event_wait(s->sorted));
         }
         const char *points = s->key->memory + l->points[m.which].at;
@@ -626,14 +660,15 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
     ASSERT(h || !s->h_begun); /* H comes last: its pairs replace the witness's */
     s->h_begun = h;
     if (l->parts_count > 1) {
-        if (h || !s->witness_begun) { /* the first of the witness's brings the others along */
+        if (!s->witness_begun) { /* the first brings all others along */
             s->witness_begun = true;
-            TRY(msm_in_ranges(s, h));
+            TRY(msm_in_ranges(s, true));
+            TRY(msm_in_ranges(s, false));
         }
         return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
     }
     if (h) {
-        TRY(pairs_sort(s, PAIRS_H));
+        TRY(pairs_sort(s, PAIRS_H, true));
     }
     TRY(gpu_event_wait(s->sorted));
     TRY(msm_start(s, which, &s->pairs[h ? PAIRS_H : PAIRS_WITNESS],
@@ -670,6 +705,10 @@ static enum err slot_sums(struct sums *out, struct step_times *times, struct bac
 static enum err slot_h_scalars(uint8_t *out, struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     struct gpu_backend *b = s->key->backend;
+    if (l->parts_count > 1) { /* the witness's pairs lie over them */
+        TRY(rows_run(s));
+        TRY(quotient_run(s));
+    }
     TRY(gpu_stream_wait(s->streams.main));
     unsigned log2 = s->key->domain.log2;
     for (size_t at = 0; at < l->h.bytes; at += BOUNCE_BYTES) {
@@ -677,13 +716,8 @@ static enum err slot_h_scalars(uint8_t *out, struct backend_slot *s) {
         TRY(gpu_download(b->bounce, s->memory + l->h.at + at, part, b->stream));
         TRY(gpu_stream_wait(b->stream));
         for (size_t i = 0; i < part; i += SCALAR_BYTES) {
-            size_t from = (at + i) / SCALAR_BYTES, to = from;
-            if (s->key->domain.powers) {
-                to = 0;
-                for (unsigned k = 0; k < log2; k++) {
-                    to |= (from >> k & 1) << (log2 - 1 - k);
-                }
-            }
+            size_t from = (at + i) / SCALAR_BYTES,
+                   to = s->key->domain.powers ? key_h_place(from, log2) : from;
             memcpy(out + to * SCALAR_BYTES, (char *)b->bounce + i, SCALAR_BYTES);
         }
     }
@@ -741,6 +775,10 @@ static enum err multiply_gpu(uint8_t *out, struct backend_multiplier *m,
     return gpu_fixed_multiply(out, m->fixed, scalars, count);
 }
 
+static enum err rates_gpu(struct rates *out, struct backend *b, enum curve_id id) {
+    return gpu_rates(out, id, backend_of(b)->device.sm_count);
+}
+
 static const struct backend_ops gpu_ops = {
     .name = "cuda",
     .close = backend_close_gpu,
@@ -763,6 +801,8 @@ static const struct backend_ops gpu_ops = {
     .unpin = backend_unpin,
     .bring = slot_bring,
     .unbring = slot_unbring,
+    .rates = rates_gpu,
+    .transforms = gpu_transforms,
 };
 
 static void gpu_backend_drop(struct gpu_backend **b) {
@@ -783,6 +823,7 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
     if (options->device_memory_max && options->device_memory_max < b->memory_bytes) {
         b->memory_bytes = options->device_memory_max;
     }
+    b->key_tables = options->key_tables;
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
     b->base.memory_bytes = b->memory_bytes;

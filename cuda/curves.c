@@ -3,7 +3,7 @@
 
 #define GROUP_DECLARE(id)                                                                          \
     FALLIBLE id##_prefix(const struct gpu_pairing *, const struct gpu_batch *, uint32_t, unsigned, \
-                         struct gpu_stream *);                                                     \
+                         uint32_t, struct gpu_stream *);                                           \
     FALLIBLE id##_invert(const struct gpu_batch *, uint32_t, uint32_t, struct gpu_stream *);       \
     FALLIBLE id##_add(const struct gpu_pairing *, const struct gpu_batch *, uint32_t, unsigned,    \
                       uint32_t, struct gpu_stream *);                                              \
@@ -21,6 +21,7 @@
     }
 
 #define CURVE_DECLARE(id)                                                                          \
+    FALLIBLE id##_gpu_products(void *, enum gpu_product, uint32_t, uint32_t, struct gpu_stream *); \
     FALLIBLE id##_gpu_expand(void *, const struct gpu_packed_block *, const void *, uint32_t,      \
                              struct gpu_stream *);                                                 \
     FALLIBLE id##_gpu_matrix_times(void *, const struct gpu_matrix *, const void *,                \
@@ -39,11 +40,11 @@
     GROUP_DECLARE(id##_g2)
 
 #define CURVE_TABLE(id)                                                                            \
-    .expand = id##_gpu_expand, .matrix_times = id##_gpu_matrix_times,                              \
-    .constant = id##_gpu_constant, .domain_bytes = id##_gpu_domain_bytes,                          \
-    .domain_build = id##_gpu_domain_build, .ntt_inverse = id##_gpu_ntt_inverse,                    \
-    .ntt_coset = id##_gpu_ntt_coset, .quotient = id##_gpu_quotient, .g1 = &id##_groups[0],         \
-    .g2 = &id##_groups[1]
+    .products = id##_gpu_products, .expand = id##_gpu_expand,                                      \
+    .matrix_times = id##_gpu_matrix_times, .constant = id##_gpu_constant,                          \
+    .domain_bytes = id##_gpu_domain_bytes, .domain_build = id##_gpu_domain_build,                  \
+    .ntt_inverse = id##_gpu_ntt_inverse, .ntt_coset = id##_gpu_ntt_coset,                          \
+    .quotient = id##_gpu_quotient, .g1 = &id##_groups[0], .g2 = &id##_groups[1]
 
 CURVE_DECLARE(bn254)
 CURVE_DECLARE(bls12_381)

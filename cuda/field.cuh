@@ -262,8 +262,9 @@ template <class M> struct montgomery {
     HOST_DEVICE static uint32_t square_word(const uint32_t *a, const uint32_t *d, int i, int j) {
         return j == i ? a[j] : j == i + 1 ? a[j] << 1 : d[j];
     }
-    HOST_DEVICE static void square_row(uint32_t *x, uint32_t *y, const uint32_t *a,
-                                       const uint32_t *d, int i) {
+    /* Shifts, and adds row i of a². */
+    HOST_DEVICE static void square_next_row(uint32_t *x, uint32_t *y, const uint32_t *a,
+                                            const uint32_t *d, int i) {
         uint32_t b = a[i];
         carry_add_cc(y[0], y[0], x[1]);
 #pragma unroll
@@ -276,14 +277,18 @@ template <class M> struct montgomery {
             }
         }
         wide_last(x[N - 2], x[N - 1], square_word(a, d, i, N - 1), b);
+        square_even(x, y, a, d, i);
+    }
+    HOST_DEVICE static void square_even(uint32_t *x, uint32_t *y, const uint32_t *a,
+                                        const uint32_t *d, int i) {
         bool first = true;
 #pragma unroll
         for (int j = 0; j < N; j += 2) {
             if (j >= i) {
                 if (first) {
-                    wide_first(y[j], y[j + 1], square_word(a, d, i, j), b, y[j], y[j + 1]);
+                    wide_first(y[j], y[j + 1], square_word(a, d, i, j), a[i], y[j], y[j + 1]);
                 } else {
-                    wide_next(y[j], y[j + 1], square_word(a, d, i, j), b, y[j], y[j + 1]);
+                    wide_next(y[j], y[j + 1], square_word(a, d, i, j), a[i], y[j], y[j + 1]);
                 }
                 first = false;
             }
@@ -291,10 +296,26 @@ template <class M> struct montgomery {
         if (!first) {
             carry_addc(x[N - 1], x[N - 1], 0);
         }
-        clear_low(x, y);
     }
-    HOST_DEVICE static void square(uint32_t *r, const uint32_t *a) {
-        uint32_t x[N], y[N], d[N], w[N];
+    /* Adds row i of a² to columns that are shifted already. */
+    HOST_DEVICE static void square_add_row(uint32_t *x, uint32_t *y, const uint32_t *a,
+                                           const uint32_t *d, int i) {
+        bool first = true;
+#pragma unroll
+        for (int j = 0; j < N; j += 2) {
+            if (j + 1 >= i) {
+                if (first) {
+                    wide_first(x[j], x[j + 1], square_word(a, d, i, j + 1), a[i], x[j], x[j + 1]);
+                } else {
+                    wide_next(x[j], x[j + 1], square_word(a, d, i, j + 1), a[i], x[j], x[j + 1]);
+                }
+                first = false;
+            }
+        }
+        square_even(x, y, a, d, i);
+    }
+    /* d: the doubled words behind the first; w: row 0. */
+    HOST_DEVICE static void square_words(uint32_t *d, uint32_t *w, const uint32_t *a) {
         d[0] = 0; /* never read */
 #pragma unroll
         for (int i = 1; i < N; i++) {
@@ -306,12 +327,39 @@ template <class M> struct montgomery {
         for (int j = 2; j < N; j++) {
             w[j] = d[j];
         }
+    }
+    HOST_DEVICE static void square(uint32_t *r, const uint32_t *a) {
+        uint32_t x[N], y[N], d[N], w[N];
+        square_words(d, w, a);
         first_row(y, x, w, a[0]);
 #pragma unroll
         for (int i = 1; i < N; i += 2) {
-            square_row(x, y, a, d, i);
+            square_next_row(x, y, a, d, i);
+            clear_low(x, y);
             if (i + 1 < N) {
-                square_row(y, x, a, d, i + 1);
+                square_next_row(y, x, a, d, i + 1);
+                clear_low(y, x);
+            }
+        }
+        join(r, x, y);
+    }
+    /* (a² + c²)/R with one reduction: below (1 + (A² + C²)·M/R)·M. 2a + 2c + M must stay below R: canonical operands. */
+    HOST_DEVICE static void square_sum(uint32_t *r, const uint32_t *a, const uint32_t *c) {
+        uint32_t x[N], y[N], d[N], e[N], w[N];
+        square_words(d, w, a);
+        set_row(y, x, w, a[0]);
+        square_words(e, w, c);
+        add_row(y, x, w, c[0]);
+        clear_low(y, x);
+#pragma unroll
+        for (int i = 1; i < N; i += 2) {
+            square_next_row(x, y, a, d, i);
+            square_add_row(x, y, c, e, i);
+            clear_low(x, y);
+            if (i + 1 < N) {
+                square_next_row(y, x, a, d, i + 1);
+                square_add_row(y, x, c, e, i + 1);
+                clear_low(y, x);
             }
         }
         join(r, x, y);

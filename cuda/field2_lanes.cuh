@@ -9,7 +9,7 @@
  * which is the work of Karatsuba's three products with three reductions, and less around it; a square is one product a
  * lane. What a lane lacks comes by shuffles, 24 words a product of 381 bits.
  *
- * Range    canonical in and out: names with _lazy promise nothing more than the plain ones.
+ * Range    canonical in and out where nothing else is said: names with _lazy promise nothing more than the plain ones.
  * Threads  the whole warp calls everything that shuffles: products, both() and any().
  */
 #pragma once
@@ -57,13 +57,40 @@ struct fp2_half {
     __device__ __forceinline__ fp2_half operator-(const fp2_half &o) const {
         return {v - o.v};
     }
-    __device__ __forceinline__ fp2_half operator*(const fp2_half &o) const {
+    __device__ __forceinline__ fp2_half times(const fp2_half &o, bool conjugate) const {
         bool odd = lane() != 0;
         fp theirs = other(), o_theirs = o.other();
-        fp c = theirs.cneg(!odd), b = pick(odd, o_theirs, o.v), d = pick(odd, o.v, o_theirs);
+        fp c = theirs.cneg(odd == conjugate), b = pick(odd, o_theirs, o.v),
+           d = pick(odd, o.v, o_theirs);
         fp2_half r;
         montgomery<fp_modulus>::product_sum(r.v.v, v.v, b.v, c.v, d.v);
         montgomery<fp_modulus>::reduce(r.v.v);
+        return r;
+    }
+    __device__ __forceinline__ fp2_half operator*(const fp2_half &o) const {
+        return times(o, false);
+    }
+    /* By conj(o): c0 = a0·o0 + a1·o1, c1 = a1·o0 + (p - a0)·o1; o may be below 2p. */
+    __device__ __forceinline__ fp2_half times_conjugate(const fp2_half &o) const {
+        return times(o, true);
+    }
+    /* By an element of Fp; below 2p. */
+    __device__ __forceinline__ fp2_half scaled(const fp &by) const {
+        return {v.mul_lazy(by)};
+    }
+    /* Of an element of Fp that each lane has its own of: lane i's. */
+    __device__ __forceinline__ static fp of_lane(const fp &x, unsigned i) {
+        fp r;
+#pragma unroll
+        for (int k = 0; k < fp::words; k++) {
+            r.v[k] = __shfl_sync(~0u, x.v[k], (int)i, 2);
+        }
+        return r;
+    }
+    /* a0² + a1² of the two halves of any element; below 2p. */
+    __device__ __forceinline__ static fp norm(const fp &half, const fp &other_half) {
+        fp r;
+        montgomery<fp_modulus>::square_sum(r.v, half.v, other_half.v);
         return r;
     }
     /* c0 = (a0 + a1)·(a0 - a1), c1 = 2·a1·a0. */

@@ -124,16 +124,19 @@ struct gpu_msm_shape {
     unsigned lanes_count; /* chunks in flight, 2 … GPU_LANES_MAX */
     bool overlap;         /* buckets of one MSM are reduced while the next one fills others */
     bool shared;          /* several MSMs over the same pairs: what pairs with what is kept */
+    /* The points are a table: behind all of them all times 2^c, then times 2^2c …, a copy for each window. All windows then fill
+     * one set of buckets. */
+    bool table;
     unsigned sm_count;
 };
 /* Sizes that follow from a shape. */
 struct gpu_msm_sizes {
-    unsigned windows_count;
-    uint32_t buckets_count; /* of all windows */
-    uint64_t pairs_max;     /* scalars × windows */
+    unsigned windows_count, sets_count; /* sets of buckets: one a window, or one for all */
+    uint32_t buckets_count;             /* of all sets */
+    uint64_t pairs_max;                 /* scalars × windows */
     uint32_t chunks_max;
-    unsigned row_bits, column_bits; /* a window's bucket index = row ‖ column */
-    uint32_t results_count; /* XYZZ points that come back: (row_bits + column_bits + 1) · windows */
+    unsigned row_bits, column_bits; /* a bucket's index in its set = row ‖ column */
+    uint32_t results_count; /* XYZZ points that come back: (row_bits + column_bits + 1) · sets */
     uint32_t ones_max, ones_batches_max; /* scalars that are 1, summed at once; such sums */
 };
 /* What the host learns of the sorted pairs, read back once: grid sizes of everything that follows. */
@@ -155,7 +158,7 @@ struct gpu_pairs {
     const void *scalars;     /* device, lent */
     uint64_t *tiles;         /* device: pairs and ones before each tile of scalars */
     void *workspace;         /* device, lent */
-    uint32_t *keys, *points; /* device: window ‖ |digit|-1, and index | sign bit */
+    uint32_t *keys, *points; /* device: set ‖ |digit|-1, and index | sign bit */
     uint32_t *ones;          /* device: references */
     uint32_t *run_start,
         *run_end; /* device: a run is one bucket inside one chunk; id = key + chunk */
@@ -164,8 +167,8 @@ struct gpu_pairs {
     uint32_t *lists, *last_keys, *last_refs;
     bool lists_made;
 };
-/* Windows up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
-static inline unsigned gpu_pairs_windows(const struct gpu_pairs *p) {
+/* Sets up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
+static inline unsigned gpu_pairs_sets(const struct gpu_pairs *p) {
     uint32_t count = p->host->pairs_count;
     return count ? (p->host->chunk[(count - 1) >> p->shape.chunk_log2].last_key >>
                     (p->shape.window_bits - 1)) +
@@ -198,18 +201,18 @@ struct gpu_batch { /* prefix products and inverses of one round */
     void *prefixes, *products, *inverse_prefixes;
     size_t prefixes_plane, products_plane; /* elements: planes of 16-byte words */
 };
-struct gpu_bit_lists { /* input of the last step: row and column sums of every window */
-    uint32_t windows_count;
+struct gpu_bit_lists { /* input of the last step: row and column sums of every set */
+    uint32_t sets_count;
     const void *rows, *columns; /* x planes */
     size_t rows_plane, columns_plane;
     unsigned row_bits, column_bits;
-    uint32_t rows_count, columns_count; /* per window */
+    uint32_t rows_count, columns_count; /* per set */
 };
 struct gpu_group { /* one curve, one group; sizes in bytes */
     size_t coordinate_bytes, result_bytes;
     FALLIBLE(*prefix)
     (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
-     unsigned per_thread, struct gpu_stream *s);
+     unsigned per_thread, uint32_t out_base, struct gpu_stream *s);
     FALLIBLE(*invert)
     (const struct gpu_batch *batch, uint32_t count, uint32_t threads, struct gpu_stream *s);
     FALLIBLE(*add)
@@ -225,10 +228,15 @@ struct gpu_group { /* one curve, one group; sizes in bytes */
                    const struct gpu_pairs *pairs);
 };
 
+enum gpu_product { GPU_PRODUCT_FP, GPU_PRODUCT_FP_SQUARE, GPU_PRODUCT_FR /* by a constant */ };
+enum { GPU_RATE_THREADS = 256, GPU_RATE_BYTES = 48 /* at most, of an element */ };
 /* One curve's operations on the device. */
 struct gpu_curve {
     unsigned scalar_bits, two_adicity;
     uint64_t r[4];
+    /* For rates: blocks · GPU_RATE_THREADS elements, canonical, each multiplied `rounds` times. */
+    FALLIBLE(*products)
+    (void *values, enum gpu_product which, uint32_t blocks, uint32_t rounds, struct gpu_stream *s);
     /* Packed bytes to canonical scalars. */
     FALLIBLE(*expand)
     (void *out, const struct gpu_packed_block *blocks, const void *data, uint32_t blocks_count,
@@ -261,7 +269,7 @@ extern const struct gpu_curve bn254_gpu, bls12_381_gpu;
 /* --- msm.c: the plan of an MSM over the kernels above; E_RANGE for a shape that is not one --- */
 FALLIBLE gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape *shape);
 /* Window width of least work for so many scalars. */
-unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits);
+unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits, bool table);
 size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape);
 size_t gpu_tiles_bytes(const struct gpu_msm_shape *shape);
 /* Counts the digits of `scalars` (canonical, device) into `tiles` (device) and `host` (pinned). Record an event behind it,
@@ -296,6 +304,7 @@ void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct g
 struct gpu_digits {
     uint32_t r[8], half[8]; /* r, and floor(r / 2) */
     uint32_t scalars_count, windows_count;
+    uint32_t window_keys, window_points; /* from a window's keys and points to the next one's */
     unsigned window_bits, sm_count;
 };
 enum { GPU_TILE = 32 }; /* scalars a warp takes at once */
@@ -309,6 +318,9 @@ FALLIBLE gpu_digits_place(uint32_t *keys, uint32_t *points, uint32_t *ones, cons
 /* refs[from … to) = ref */
 FALLIBLE gpu_refs_fill(uint32_t *refs, uint32_t ref, uint32_t from, uint32_t to,
                        struct gpu_stream *s);
+/* refs[i] = ref + (i >> shift) for all i < count */
+FALLIBLE gpu_refs_count(uint32_t *refs, uint32_t ref, unsigned shift, uint32_t count,
+                        struct gpu_stream *s);
 FALLIBLE gpu_runs_find(struct gpu_pairs *pairs, struct gpu_pair_counts *device_counts,
                        struct gpu_stream *s);
 /* One round: neighbours of a run become pairs, a last odd element is passed on by reference. */

@@ -10,7 +10,7 @@
 #pragma once
 #include "node/key/key.h"
 
-#include "cuda/gpu.h"
+#include "cuda/table.h"
 
 enum {
     LAYOUT_DICTIONARY_MAX = 1 << 20, /* distinct coefficients of a key */
@@ -25,11 +25,13 @@ struct gpu_piece {
 };
 struct gpu_layout {
     const struct gpu_curve *gpu;
-    /* Scalars are taken in so many equal ranges, each an MSM of its own; 1: all at once. */
-    uint32_t parts_count, witness_part, h_part; /* and scalars in a range */
-    struct gpu_msm_shape witness_msm, h_msm;    /* of a range */
-    unsigned g1_lanes;                          /* in G1: as many as fit the memory of G2's */
-    bool lean;                                  /* twiddles */
+    /* Scalars are taken in ranges, each an MSM of its own; 1: all at once. H comes first then, and the witness's pairs lie
+     * over its scalars. */
+    uint32_t parts_count, h_parts_count, witness_part, h_part; /* and scalars in a range */
+    struct gpu_msm_shape witness_msm, h_msm;                   /* of a range */
+    unsigned g1_lanes;               /* in G1: as many as fit the memory of G2's */
+    bool lean;                       /* twiddles */
+    bool multiples;                  /* behind the points */
     bool streamed[KEY_POINTS_COUNT]; /* points stay in the file and come range by range */
     /* the key's block */
     struct gpu_piece points
@@ -37,19 +39,24 @@ struct gpu_layout {
     struct gpu_piece row_start[2], columns[2], coefficients[2], long_rows[2], dictionary, domain;
     size_t dictionary_max, key_bytes;
     /* a slot's block */
-    struct gpu_piece witness, a, b, h, pairs, lanes, turns[GPU_TURNS], tails, tiles[2], incoming[2];
+    struct gpu_piece witness, a, b, h, pairs, h_pairs, lanes, turns[GPU_TURNS], tails, tiles[2],
+        incoming[2];
     struct gpu_piece inbox, tables; /* of the next job: see inbox.h */
     size_t slot_bytes, wiped_bytes; /* the first of them say something of the witness */
     /* a slot's pinned block */
     struct gpu_piece staged, ring, inbox_tables, counts[2], results[KEY_POINTS_COUNT];
     size_t pinned_bytes;
-    size_t load_bytes; /* host heap while a key is loaded, given back afterwards */
+    size_t table_bytes; /* device memory while the multiples are made, at most slot_bytes */
+    size_t load_bytes;  /* host heap while a key is loaded, given back afterwards */
 };
 const struct gpu_curve *gpu_curve_of(enum curve_id id);
 enum point_group gpu_group_id(enum key_points which); /* GROUP_G2 for KEY_B2 */
-/* memory_bytes: of the device, for key and slot together. */
 /* One proof with a dense witness, from what was measured on an H200, scaled by the number of SMs. */
 uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_shape *shape,
                                 unsigned sm_count);
+/* memory_bytes: of the device, for key and slot together. `tables`: with multiples of the points, where there is room for them. */
 FALLIBLE gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
-                       uint64_t memory_bytes);
+                       uint64_t memory_bytes, bool tables);
+/* A section's points and their copies: one where there are no tables. */
+struct gpu_table_shape gpu_layout_table(const struct gpu_layout *l, const struct key_shape *shape,
+                                        enum key_points which);

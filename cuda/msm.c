@@ -6,7 +6,7 @@
  *                                     └─▶ ones: add → …      └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
  *
  * The first line is made once for all MSMs over the same scalars, and so are the lists of what pairs with what in every
- * round, where memory allows (shape.shared). Points whose scalar is 1 are only added up, neighbour to
+ * round, in memory that the sort has left (shape.shared). Points whose scalar is 1 are only added up, neighbour to
  * neighbour, until a few thousand are left. A chunk is 2^chunk_log2 pairs of the sorted list, so
  * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. Lanes are streams:
  * while one chunk's inversions wait for latency another's additions fill the device.
@@ -47,18 +47,23 @@ static uint32_t min_u32(uint64_t a, uint64_t b) {
     return (uint32_t)(a < b ? a : b);
 }
 
-unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits) {
-    unsigned best = GPU_MSM_WINDOW_MIN;
-    uint64_t best_cost = UINT64_MAX;
+static uint64_t window_cost(uint32_t scalars_count, unsigned scalar_bits, bool table, unsigned c) {
+    uint64_t windows = (scalar_bits + c - 1) / c, sets = table ? 1 : windows;
+    return windows * scalars_count + sets * (BUCKET_COST * ((uint64_t)1 << (c - 1)));
+}
+
+/* The smallest within a hundredth of the best: buckets are memory, too. */
+unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits, bool table) {
+    uint64_t best = UINT64_MAX;
     for (unsigned c = GPU_MSM_WINDOW_MIN; c <= GPU_MSM_WINDOW_MAX; c++) {
-        uint64_t windows = (scalar_bits + c - 1) / c;
-        uint64_t cost = windows * (scalars_count + BUCKET_COST * ((uint64_t)1 << (c - 1)));
-        if (cost < best_cost) {
-            best_cost = cost;
-            best = c;
-        }
+        uint64_t cost = window_cost(scalars_count, scalar_bits, table, c);
+        best = cost < best ? cost : best;
     }
-    return best;
+    unsigned c = GPU_MSM_WINDOW_MIN;
+    while (window_cost(scalars_count, scalar_bits, table, c) > best + best / 100) {
+        c++;
+    }
+    return c;
 }
 
 enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape *shape) {
@@ -74,17 +79,20 @@ enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape 
             "MSM chunks of 2^%u pairs: 2^8 to 2^29 are possible", shape->chunk_log2);
     struct gpu_msm_sizes z = {0};
     z.windows_count = (shape->scalar_bits + c - 1) / c;
-    z.buckets_count = z.windows_count << (c - 1);
+    z.sets_count = shape->table ? 1 : z.windows_count;
+    z.buckets_count = z.sets_count << (c - 1);
     z.pairs_max = (uint64_t)shape->scalars_count * z.windows_count;
     uint64_t chunks = (z.pairs_max + ((uint64_t)1 << shape->chunk_log2) - 1) >> shape->chunk_log2;
     REQUIRE(
         z.pairs_max < UINT32_MAX && chunks <= GPU_CHUNKS_MAX, E_RANGE,
         "an MSM of %u points in windows of %u bits and chunks of 2^%u: too many pairs or chunks",
         shape->scalars_count, c, shape->chunk_log2);
+    REQUIRE(!shape->table || z.pairs_max <= 1u << 30, E_RANGE,
+            "a table of %llu points: at most 2^30", (unsigned long long)z.pairs_max);
     z.chunks_max = (uint32_t)chunks;
     z.column_bits = (c - 1) / 2;
     z.row_bits = c - 1 - z.column_bits;
-    z.results_count = z.windows_count * (z.row_bits + z.column_bits + 1);
+    z.results_count = z.sets_count * (z.row_bits + z.column_bits + 1);
     z.ones_max = (3u << shape->chunk_log2) / 4; /* leaves room for the padding */
     z.ones_batches_max = (shape->scalars_count + z.ones_max - 1) / z.ones_max;
     *out = z;
@@ -104,7 +112,7 @@ static void *carve(struct carver *c, size_t bytes) {
 
 /* --- pairs --- */
 struct pairs_space {
-    uint32_t *keys[2], *points[2], *run_start, *run_end, *ones, *lists, *last_keys, *last_refs;
+    uint32_t *keys[2], *points[2], *run_start, *run_end, *ones, *last_keys, *last_refs;
     struct gpu_pair_counts *counts;
     void *sort;
     size_t sort_bytes, bytes;
@@ -114,14 +122,13 @@ static void pairs_space_carve(struct pairs_space *out, const struct gpu_msm_shap
                               const struct gpu_msm_sizes *z, void *workspace) {
     struct carver c = {workspace, 0};
     size_t list = (size_t)z->pairs_max * 4, runs = ((size_t)z->buckets_count + z->chunks_max) * 4;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) { /* keys and points next to each other: lists lie over both */
         out->keys[i] = carve(&c, list);
         out->points[i] = carve(&c, list);
     }
     out->run_start = carve(&c, runs);
     out->run_end = carve(&c, runs);
     out->ones = carve(&c, (size_t)shape->scalars_count * 4);
-    out->lists = carve(&c, shape->shared ? ((size_t)z->chunks_max << shape->chunk_log2) * 8 : 0);
     out->last_keys = carve(&c, shape->shared ? runs : 0);
     out->last_refs = carve(&c, shape->shared ? runs : 0);
     out->counts = carve(&c, sizeof(struct gpu_pair_counts));
@@ -146,7 +153,12 @@ static struct gpu_digits digits_of(const struct gpu_pairs *p) {
     struct gpu_digits digits = {.scalars_count = p->shape.scalars_count,
                                 .windows_count = p->sizes.windows_count,
                                 .window_bits = p->shape.window_bits,
+                                .window_keys = 1u << (p->shape.window_bits - 1),
                                 .sm_count = p->shape.sm_count};
+    if (p->shape.table) {
+        digits.window_keys = 0;
+        digits.window_points = p->shape.scalars_count;
+    }
     memcpy(digits.r, p->r, 32);
     for (int i = 0; i < 8; i++) {
         digits.half[i] = digits.r[i] >> 1 | (i < 7 ? digits.r[i + 1] << 31 : 0);
@@ -183,7 +195,6 @@ enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *
     p->ones = space.ones;
     p->run_start = space.run_start;
     p->run_end = space.run_end;
-    p->lists = space.lists;
     p->last_keys = space.last_keys;
     p->last_refs = space.last_refs;
     p->lists_made = false;
@@ -196,6 +207,8 @@ enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *
     }
     TRY(gpu_sort(&p->keys, &space.keys[1], &p->points, &space.points[1], p->host->pairs_count, bits,
                  space.sort, space.sort_bytes, s));
+    p->lists = space.keys[1]; /* which the sort has left, as those beside it */
+    ASSERT((char *)space.points[1] == (char *)p->lists + align_up((size_t)p->sizes.pairs_max * 4));
     return gpu_runs_find(p, space.counts, s);
 }
 
@@ -216,14 +229,25 @@ struct msm_space {
     size_t results_bytes, extra_bytes;
 };
 
+static uint32_t pairs_per_thread(uint32_t pairs, unsigned sm_count) {
+    uint32_t n = pairs / (BATCH_THREADS_SM * sm_count);
+    return n < 1 ? 1 : n > BATCH_PAIRS_MAX ? BATCH_PAIRS_MAX : n;
+}
+
+/* Threads of up to `pairs` pairs: full batches, or few pairs each while they are few: at n a thread there are less than
+ * (n + 1) / n times the threads that fill the device, and twice as many with one. */
+static size_t batch_threads_max(size_t pairs, unsigned sm_count) {
+    size_t few = 2 * (size_t)BATCH_THREADS_SM * sm_count, most = pairs / BATCH_PAIRS_MAX;
+    few = few < pairs ? few : pairs;
+    return (most > few ? most : few) + BATCH_BLOCK;
+}
+
 /* Memory for additions of up to `sums` pairs in all, `pairs` at once. */
 static void batch_carve(struct lane *l, struct carver *c, size_t sums, size_t pairs,
                         unsigned sm_count, size_t coordinate) {
     l->plane = sums;
     l->sums = carve(c, l->plane * 2 * coordinate);
-    pairs += BATCH_BLOCK;
-    size_t threads = pairs / 4 + 2 * (size_t)BATCH_THREADS_SM * sm_count + BATCH_BLOCK;
-    threads = threads < pairs + BATCH_BLOCK ? threads : pairs + BATCH_BLOCK;
+    size_t threads = batch_threads_max(pairs, sm_count);
     l->batch.prefixes_plane = pairs;
     l->batch.products_plane = threads;
     l->batch.prefixes = carve(c, pairs * coordinate);
@@ -304,15 +328,14 @@ static enum err add_pairs(struct lane *l, const struct gpu_group *g,
     if (!count) {
         return OK;
     }
-    uint32_t per_thread = count / (BATCH_THREADS_SM * sm_count);
-    per_thread = per_thread < 1 ? 1 : per_thread > BATCH_PAIRS_MAX ? BATCH_PAIRS_MAX : per_thread;
+    uint32_t per_thread = pairs_per_thread(count, sm_count);
     uint32_t block = BATCH_BLOCK * per_thread, threads = (count + block - 1) / block * BATCH_BLOCK;
     ASSERT(threads <= l->batch.products_plane && count <= l->batch.prefixes_plane &&
            out_base + (size_t)count <= l->plane);
     uint32_t inverters = (threads + INVERT_PAIRS_MAX - 1) / INVERT_PAIRS_MAX;
     uint32_t least = min_u32(threads, INVERT_THREADS_MIN);
     inverters = inverters < least ? least : inverters;
-    TRY(g->prefix(pairing, &l->batch, count, per_thread, s));
+    TRY(g->prefix(pairing, &l->batch, count, per_thread, out_base, s));
     TRY(g->invert(&l->batch, threads, inverters, s));
     return g->add(pairing, &l->batch, count, per_thread, out_base, s);
 }
@@ -455,7 +478,7 @@ static enum err sum_ones(struct lane *l, const struct gpu_pairs *p, const struct
         base = next;
         next += half;
     }
-    struct gpu_bit_lists lists = {.windows_count = GPU_ONES_SUMS,
+    struct gpu_bit_lists lists = {.sets_count = GPU_ONES_SUMS,
                                   .columns = (char *)l->sums + (size_t)base * coordinate,
                                   .columns_plane = l->plane,
                                   .columns_count = o.columns};
@@ -500,7 +523,7 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
     unsigned c = p->shape.window_bits, rounds = p->sizes.column_bits;
     unsigned top[2] = {rounds, c - 1};
     uint32_t base[2] = {REF_POINT, REF_POINT}, out[2] = {0, 0};
-    uint32_t count = gpu_pairs_windows(p) << (c - 1);
+    uint32_t count = gpu_pairs_sets(p) << (c - 1);
     for (unsigned r = 0; r < rounds; r++) {
         count /= 2;
         for (unsigned i = 0; i < 2; i++) {
@@ -518,7 +541,7 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
     TRY(gpu_event_record(st->joined, st->tail[1]));
     TRY(gpu_stream_after(st->tail[0], st->joined));
     struct gpu_bit_lists lists = {
-        .windows_count = gpu_pairs_windows(p),
+        .sets_count = gpu_pairs_sets(p),
         .rows = (char *)space->tail[0].sums + (size_t)base[0] * g->coordinate_bytes,
         .columns = (char *)space->tail[1].sums + (size_t)base[1] * g->coordinate_bytes,
         .rows_plane = space->tail[0].plane,
@@ -535,13 +558,13 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
 static enum err download_results(void *result, const struct msm_space *space,
                                  const struct gpu_pairs *p, const struct gpu_group *g,
                                  struct gpu_stream *s) {
-    size_t per_window = p->sizes.row_bits + p->sizes.column_bits + 1;
+    size_t per_set = p->sizes.row_bits + p->sizes.column_bits + 1;
     size_t chunks = ((size_t)p->host->pairs_count + ((size_t)1 << p->shape.chunk_log2) - 1) >>
                     p->shape.chunk_log2;
     size_t ones_at = p->sizes.results_count * g->result_bytes,
            ones_bytes = (size_t)gpu_ones_batches(p) * GPU_ONES_SUMS * g->result_bytes;
     const char *results = space->results;
-    TRY(gpu_download(result, results, gpu_pairs_windows(p) * per_window * g->result_bytes, s));
+    TRY(gpu_download(result, results, gpu_pairs_sets(p) * per_set * g->result_bytes, s));
     TRY(gpu_download((char *)result + ones_at, results + ones_at, ones_bytes, s));
     return gpu_download((char *)result + space->results_bytes, space->extra,
                         chunks * 2 * g->coordinate_bytes, s);
@@ -552,7 +575,7 @@ enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void 
                      const struct gpu_msm_streams *st) {
     struct msm_space space;
     msm_space_carve(&space, &p->shape, &p->sizes, g, memory, turn);
-    size_t buckets = (size_t)gpu_pairs_windows(p) << (p->shape.window_bits - 1);
+    size_t buckets = (size_t)gpu_pairs_sets(p) << (p->shape.window_bits - 1);
     TRY(gpu_stream_after(st->main, st->reduced[turn]));
     TRY(gpu_fill(space.buckets, 0, buckets * 2 * g->coordinate_bytes, st->main));
     TRY(fork_lanes(st, p->shape.lanes_count));
@@ -617,7 +640,7 @@ size_t gpu_sums_carve(struct gpu_sums *out, void *memory, size_t sums, size_t pa
     struct lane l;
     memset(&l, 0, sizeof l);
     batch_carve(&l, &c, sums, pairs, sm_count, group->coordinate_bytes);
-    *out = (struct gpu_sums){l.batch, l.sums, l.plane};
+    *out = (struct gpu_sums){.batch = l.batch, .sums = l.sums, .plane = l.plane};
     return c.used;
 }
 
@@ -625,6 +648,7 @@ enum err gpu_sums_add(const struct gpu_sums *sums, const struct gpu_group *group
                       const uint32_t *list, uint32_t pairs_count, uint32_t out_base,
                       unsigned sm_count, struct gpu_stream *s) {
     struct lane l = {.batch = sums->batch, .sums = sums->sums, .plane = sums->plane};
-    struct gpu_pairing pairing = {.list = list, .sums = sums->sums, .plane = sums->plane};
+    struct gpu_pairing pairing = {
+        .list = list, .points = sums->points, .sums = sums->sums, .plane = sums->plane};
     return add_pairs(&l, group, &pairing, pairs_count, out_base, sm_count, s);
 }

@@ -10,17 +10,24 @@
  *
  * Rare cases never branch in the common path: one word of d, x1 and x2 is looked at, and only when it could be zero the
  * whole is. Points of one order r have no x = 0 (that point's order is 3) and no y = 0, so x alone tells infinity, and a
- * pair of equal x takes the denominator 2y whatever comes of it: the prefix step needs no second y, and points that
+ * pair of equal x takes the denominator 2y whatever comes of it: the prefix step needs no second y. It squares x, too, and
+ * leaves 3x² where the sum's x will stand: it waits for memory while the additions fill the multiplier, so points that
  * repeat a thousand times over cost little more than others.
  *
- *   case                          denominator   result
- *   P + Q                         x2 - x1       sum
- *   P + P                         2y            double
- *   P - P                         2y            ∞
- *   P + ∞, ∞ + Q, ∞ + ∞           1             P, Q, ∞
+ *   case                          denominator   slope is over it   result
+ *   P + Q                         x2 - x1       y2 - y1            sum
+ *   P + P                         2y            3x²                double
+ *   P - P                         2y                               ∞
+ *   P + ∞, ∞ + Q, ∞ + ∞           1                                P, Q, ∞
  *
  * Coordinates in Fp2 are spread over two lanes (field2_lanes.cuh), so a block has half as many workers as threads, its
- * loops are the same for all of them, and pairs behind the last are computed and not stored.
+ * loops are the same for all of them, and pairs behind the last are computed and not stored. There the products are of
+ * norms: 1/d = conj(d) / N(d), N(d) = d0² + d1² in Fp. Each lane has a chain of its own, of every second pair of the
+ * worker, and keeps the norms for the way back. In wide multiplies of 381 bits an addition takes
+ *
+ *   chain of Fp2    5 products of 888, a square of 600                            5040
+ *   chain of norms  2 products of 888, a square, 2 by a number of Fp (600),       4188
+ *                   3 products of Fp (300 each), a norm of 312
  *
  * Tried and lost: XYZZ with one thread a bucket (1.5 times slower on 381 bits), points padded to 128 bytes, running the
  * memory-bound steps beside the additions by priorities, Fp2 in one thread (255 registers, the multiplier 68 % busy).
@@ -60,6 +67,10 @@ template <class F> struct share {
     __device__ __forceinline__ uint2 refs(const gpu_pairing &s, uint32_t pair) const {
         return pair_refs(s, pair < last ? pair : last);
     }
+    /* Is the k-th a pair? One lane asks for its rounds alone. */
+    __device__ __forceinline__ bool has(uint32_t k, uint32_t pairs_count) const {
+        return first + k * workers < pairs_count && (F::lanes == 1 || k < rounds);
+    }
 };
 
 template <class F>
@@ -72,83 +83,160 @@ template <class F> __device__ __forceinline__ bool is_infinity(const F &x) {
     return F::both(F::lanes > 1 || x.maybe_zero() ? x.is_zero() : false);
 }
 
-/* The denominator by the table above, given x2 - x1; 1 for a pair behind the last. `y1` is read for equal x alone. */
+/* The denominator by the table above, given x2 - x1; 1 for a pair behind the last. Of equal x, y1 is read and 3x² left. */
 template <class F>
 __device__ __forceinline__ F rare_denominator(const gpu_pairing &s, uint32_t ref1, const F &d,
-                                              const F &x1, const F &x2, bool live) {
+                                              const F &x1, const F &x2, bool live, uint4 *sum_x) {
     bool infinity1 = is_infinity(x1), infinity2 = is_infinity(x2), equal = F::both(d.is_p());
     bool none = infinity1 || infinity2 || !live;
     F r = d;
-    if (equal && !none) {
-        r = place<F>::y_of(s, ref1).dbl_lazy();
+    equal = equal && !none;
+    if (F::any(equal)) {
+        F t = x1.sqr().triple_lazy();
+        if (equal) {
+            place<F>::store(sum_x, 1, t);
+            r = place<F>::y_of(s, ref1).dbl_lazy();
+        }
     }
     return none ? F::one() : r;
 }
 
+/* The same number, of which the compiler does not know: an address that the common path needs only at its end is then not kept
+ * in registers from the rare path on. */
+__device__ __forceinline__ uint32_t forgotten(uint32_t x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+/* Two points on their way to a sum; the second y as the references' signs want it. */
+template <class F> struct point_pair {
+    F x1, x2, y1, y2;
+    __device__ __forceinline__ point_pair(const gpu_pairing &s, uint2 refs)
+        : x1(place<F>::x_of(s, refs.x)), x2(place<F>::x_of(s, refs.y)),
+          y1(place<F>::y_of(s, refs.x)),
+          y2(place<F>::y_of(s, refs.y).cneg((refs.x ^ refs.y) >> 31)) {}
+};
+
 template <class F>
-__device__ __forceinline__ enum pair_case rare_slope(F *d, F *slope, const F &x1, const F &y1,
-                                                     const F &x2, const F &y2, bool live) {
-    bool infinity1 = is_infinity(x1), infinity2 = is_infinity(x2);
-    bool equal = F::both(d->is_p()), same_y = F::both(y1 == y2);
-    bool none = infinity1 || infinity2 || !live, twice = equal && same_y && !none;
-    equal = equal && !none;
-    if (F::any(twice)) {
-        F t = x1.sqr().triple_lazy();
-        *slope = twice ? t : *slope;
-    }
-    if (equal) {
-        *d = y1.dbl_lazy();
-    }
+__device__ __forceinline__ enum pair_case rare_slope(F *d, F *slope, const point_pair<F> &p,
+                                                     bool live, const uint4 *sum_x) {
+    bool infinity1 = is_infinity(p.x1), infinity2 = is_infinity(p.x2);
+    bool equal = F::both(d->is_p()), same_y = F::both(p.y1 == p.y2);
+    bool none = infinity1 || infinity2 || !live;
     if (none) {
         *d = F::one();
         return !infinity1 ? PAIR_FIRST : infinity2 ? PAIR_INFINITY : PAIR_SECOND;
     }
-    return equal && !twice ? PAIR_INFINITY : PAIR_SUM;
+    if (equal) {
+        *d = p.y1.dbl_lazy();
+        *slope = place<F>::load(sum_x, 1);
+        return same_y ? PAIR_SUM : PAIR_INFINITY;
+    }
+    return PAIR_SUM;
+}
+
+template <class F>
+__device__ __forceinline__ void store_sum(uint4 *sum_x, size_t plane, const point_pair<F> &p,
+                                          const F &slope, enum pair_case which, bool live) {
+    F x3 = slope.sqr() - p.x1 - p.x2, y3 = slope * p.x1.sub_lazy(x3) - p.y1;
+    if (which != PAIR_SUM) {
+        x3 = which == PAIR_SECOND ? p.x2 : which == PAIR_FIRST ? p.x1 : F::zero();
+        y3 = which == PAIR_SECOND ? p.y2 : which == PAIR_FIRST ? p.y1 : F::zero();
+    }
+    if (live) {
+        place<F>::store(sum_x, 1, x3);
+        place<F>::store(sum_x + plane * place<F>::quads, 1, y3);
+    }
+}
+
+/* What the denominators of a worker put into a lane's chain of products. One lane: each one, as it is. */
+template <class F> struct chain {
+    static constexpr uint32_t pairs = 1; /* of the worker, for one link of each lane */
+    fp link;
+    __device__ __forceinline__ bool take(const F &d, uint32_t) {
+        link = d;
+        return true;
+    }
+};
+/* Two lanes: the norms of every second one; the lanes exchange the halves that they lack. */
+template <> struct chain<fp2_half> {
+    static constexpr uint32_t pairs = 2;
+    fp link, given;
+    __device__ __forceinline__ bool take(const fp2_half &d, uint32_t k) {
+        if (k % 2 == 0) {
+            link = given = d.v;
+            return false;
+        }
+        bool odd = fp2_half::lane() != 0;
+        link = fp2_half::pick(odd, d.v, link);
+        given = fp2_half::pick(odd, given, d.v);
+        link = fp2_half::norm(link, fp2_half{given}.other());
+        return true;
+    }
+};
+/* Where the chains' values lie: prefixes by pair, and behind them, of two lanes, the links. */
+template <class F> __device__ __forceinline__ uint4 *prefix_at(const gpu_batch &b, uint32_t pair) {
+    return (uint4 *)b.prefixes + pair;
+}
+template <class F> __device__ __forceinline__ uint4 *link_at(const gpu_batch &b, uint32_t pair) {
+    return (uint4 *)b.prefixes + place<fp>::quads * b.prefixes_plane + pair;
+}
+template <class F> __device__ __forceinline__ uint4 *product_at(const gpu_batch &b) {
+    return (uint4 *)b.products + blockIdx.x * BUCKET_THREADS + threadIdx.x;
 }
 
 /* 128 threads; 381 bits need 96 registers, so 5 blocks an SM are resident: the gathers are what bounds it. */
 template <class F, int BLOCKS>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     prefix_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
-                  uint32_t pairs_count, unsigned per_thread) {
-    constexpr uint32_t workers = share<F>::workers;
+                  uint32_t pairs_count, unsigned per_thread, uint4 *out) {
+    constexpr uint32_t workers = share<F>::workers, step = chain<F>::pairs;
     share<F> mine(pairs_count, per_thread);
-    F product = F::one();
-    if (mine.rounds) {
+    uint32_t rounds = (mine.rounds + step - 1) / step * step;
+    fp product = fp::one();
+    chain<F> links;
+    if (rounds) {
         uint2 refs = mine.refs(s, mine.first), next = mine.refs(s, mine.first + workers);
         F x1 = place<F>::x_of(s, refs.x), x2 = place<F>::x_of(s, refs.y);
 #pragma unroll 1
-        for (uint32_t k = 0; k < mine.rounds; k++) {
+        for (uint32_t k = 0; k < rounds; k++) {
             uint32_t pair = mine.first + k * workers;
-            bool live = pair < pairs_count;
+            bool live = mine.has(k, pairs_count);
             F d = x2.sub_lazy(x1);
             if (maybe_rare(d, x1, x2, live)) {
-                d = rare_denominator(s, refs.x, d, x1, x2, live);
+                d = rare_denominator(s, refs.x, d, x1, x2, live,
+                                     out + (size_t)pair * place<F>::quads);
             }
             refs = next;
-            if (k + 1 < mine.rounds) { /* loads of the next pair, before this one's product */
+            if (k + 1 < rounds) { /* loads of the next pair, before this one's product */
                 x1 = place<F>::x_of(s, refs.x);
                 x2 = place<F>::x_of(s, refs.y);
             }
-            if (k + 2 < mine.rounds) {
+            if (k + 2 < rounds) {
                 next = mine.refs(s, pair + 2 * workers);
             }
-            if (k) {
-                if (live) {
-                    place<F>::store((uint4 *)b.prefixes + pair, b.prefixes_plane, product);
+            if (!links.take(d, k)) {
+                continue;
+            }
+            uint32_t own = k + 1 - step + F::lane(), at = mine.first + own * workers;
+            bool stored = mine.has(own, pairs_count);
+            if (step > 1 && stored) {
+                place<fp>::store(link_at<F>(b, at), b.prefixes_plane, links.link);
+            }
+            if (k >= step) {
+                if (stored) {
+                    place<fp>::store(prefix_at<F>(b, at), b.prefixes_plane, product);
                 }
-                product = product.mul_lazy(d);
+                product = product.mul_lazy(links.link);
             } else {
-                product = d;
+                product = links.link;
             }
         }
     }
-    place<F>::store((uint4 *)b.products + blockIdx.x * workers + threadIdx.x / F::lanes,
-                    b.products_plane, product);
+    place<fp>::store(product_at<F>(b), F::lanes * b.products_plane, product);
 }
 
 /* 64 threads of 80 registers: few threads with a long chain each, bound by latency. */
-template <class F>
 __global__ void __launch_bounds__(INVERT_THREADS)
     invert_kernel(const __grid_constant__ gpu_batch b, uint32_t count, uint32_t threads) {
     uint32_t t = blockIdx.x * INVERT_THREADS + threadIdx.x, i;
@@ -156,12 +244,12 @@ __global__ void __launch_bounds__(INVERT_THREADS)
         return;
     }
     uint4 *values = (uint4 *)b.products, *prefixes = (uint4 *)b.inverse_prefixes;
-    F product = F::one();
+    fp product = fp::one();
 #pragma unroll 1
     for (i = t; i < count; i += threads) {
-        F x = place<F>::load(values + i, b.products_plane);
+        fp x = place<fp>::load(values + i, b.products_plane);
         if (i != t) {
-            place<F>::store(prefixes + i, b.products_plane, product);
+            place<fp>::store(prefixes + i, b.products_plane, product);
             product = product.mul_lazy(x);
         } else {
             product = x;
@@ -170,53 +258,78 @@ __global__ void __launch_bounds__(INVERT_THREADS)
     product = product.inv();
 #pragma unroll 1
     for (i -= threads; i != t; i -= threads) {
-        F x = place<F>::load(values + i, b.products_plane),
-          prefix = place<F>::load(prefixes + i, b.products_plane);
-        place<F>::store(values + i, b.products_plane, product.mul_lazy(prefix));
+        fp x = place<fp>::load(values + i, b.products_plane),
+           prefix = place<fp>::load(prefixes + i, b.products_plane);
+        place<fp>::store(values + i, b.products_plane, product.mul_lazy(prefix));
         product = product.mul_lazy(x);
     }
-    place<F>::store(values + t, b.products_plane, product);
+    place<fp>::store(values + t, b.products_plane, product);
 }
 
 /* 128 threads of 128 registers, 4 blocks an SM: 16 warps keep the multiplier 88 to 90 % busy; 3 × 128, 1 × 384, 2 × 256
- * and 1 × 512 were 2 to 8 % slower. Half an Fp2 of 381 bits needs 168 registers, so 3 blocks. */
+ * and 1 × 512 were 2 to 8 % slower. */
 template <class F, int BLOCKS>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     add_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                uint32_t pairs_count, unsigned per_thread, uint4 *out) {
     constexpr uint32_t workers = share<F>::workers;
     share<F> mine(pairs_count, per_thread);
-    F inverse =
-        place<F>::load((const uint4 *)b.products + blockIdx.x * workers + threadIdx.x / F::lanes,
-                       b.products_plane);
+    fp inverse = place<fp>::load(product_at<F>(b), b.products_plane);
 #pragma unroll 1
     for (uint32_t k = mine.rounds; k-- > 0;) {
         uint32_t pair = mine.first + k * workers;
         bool live = pair < pairs_count;
-        uint2 refs = mine.refs(s, pair);
-        F x1 = place<F>::x_of(s, refs.x), x2 = place<F>::x_of(s, refs.y);
-        F y1 = place<F>::y_of(s, refs.x),
-          y2 = place<F>::y_of(s, refs.y).cneg((refs.x ^ refs.y) >> 31);
+        point_pair<F> p(s, mine.refs(s, pair));
         enum pair_case which = PAIR_SUM;
-        F d = x2.sub_lazy(x1), slope = y2.sub_lazy(y1);
-        if (maybe_rare(d, x1, x2, live)) {
-            which = rare_slope(&d, &slope, x1, y1, x2, y2, live);
+        F d = p.x2.sub_lazy(p.x1), slope = p.y2.sub_lazy(p.y1);
+        if (maybe_rare(d, p.x1, p.x2, live)) {
+            which =
+                rare_slope(&d, &slope, p, live, out + (size_t)forgotten(pair) * place<F>::quads);
         }
         F one_over = inverse;
         if (k) {
-            one_over = inverse.mul_lazy(place<F>::load(
-                (const uint4 *)b.prefixes + (live ? pair : mine.last), b.prefixes_plane));
+            one_over = inverse.mul_lazy(
+                place<fp>::load(prefix_at<F>(b, live ? pair : mine.last), b.prefixes_plane));
             inverse = inverse.mul_lazy(d);
         }
-        slope = slope.mul_lazy(one_over);
-        F x3 = slope.sqr() - x1 - x2, y3 = slope * x1.sub_lazy(x3) - y1;
-        if (which != PAIR_SUM) {
-            x3 = which == PAIR_SECOND ? x2 : which == PAIR_FIRST ? x1 : F::zero();
-            y3 = which == PAIR_SECOND ? y2 : which == PAIR_FIRST ? y1 : F::zero();
+        store_sum(out + (size_t)pair * place<F>::quads, s.plane, p, slope.mul_lazy(one_over), which,
+                  live);
+    }
+}
+
+/* The same over two lanes. Half an Fp2 of 381 bits needs 168 registers, so 3 blocks. */
+template <class F, int BLOCKS>
+__global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
+    add_lanes_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
+                     uint32_t pairs_count, unsigned per_thread, uint4 *out) {
+    constexpr uint32_t workers = share<F>::workers, step = chain<F>::pairs;
+    share<F> mine(pairs_count, per_thread);
+    fp inverse = place<fp>::load(product_at<F>(b), F::lanes * b.products_plane);
+#pragma unroll 1
+    for (uint32_t k = (mine.rounds + step - 1) / step * step; k > 0;) {
+        k -= step;
+        uint32_t at = mine.first + (k + F::lane()) * workers;
+        bool linked = mine.has(k + F::lane(), pairs_count);
+        fp one_over = inverse;
+        if (k) {
+            at = linked ? at : mine.last;
+            one_over = inverse.mul_lazy(place<fp>::load(prefix_at<F>(b, at), b.prefixes_plane));
+            fp link = place<fp>::load(link_at<F>(b, at), b.prefixes_plane);
+            inverse = inverse.mul_lazy(F::pick(linked, link, fp::one()));
         }
-        if (live) {
-            place<F>::store(out + (size_t)pair * place<F>::quads, 1, x3);
-            place<F>::store(out + (s.plane + pair) * place<F>::quads, 1, y3);
+#pragma unroll 1
+        for (uint32_t i = 0; i < step; i++) {
+            uint32_t pair = mine.first + (k + i) * workers;
+            bool live = mine.has(k + i, pairs_count);
+            point_pair<F> p(s, mine.refs(s, pair));
+            enum pair_case which = PAIR_SUM;
+            F d = p.x2.sub_lazy(p.x1), slope = p.y2.sub_lazy(p.y1);
+            if (maybe_rare(d, p.x1, p.x2, live)) {
+                which = rare_slope(&d, &slope, p, live,
+                                   out + (size_t)forgotten(pair) * place<F>::quads);
+            }
+            slope = slope.times_conjugate(d.scaled(F::of_lane(one_over, i)));
+            store_sum(out + (size_t)pair * place<F>::quads, s.plane, p, slope, which, live);
         }
     }
 }
@@ -259,27 +372,41 @@ static launch_shape pairs_shape(const char *name, uint32_t pairs_count, unsigned
             BUCKET_THREADS};
 }
 
+static uint4 *sums_from(const struct gpu_pairing *pairs, uint32_t out_base) {
+    return (uint4 *)pairs->sums + (size_t)out_base * place<COORDINATE>::quads;
+}
+
 extern "C" enum err GROUP_FN(prefix)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
-                                     uint32_t pairs_count, unsigned per_thread,
+                                     uint32_t pairs_count, unsigned per_thread, uint32_t out_base,
                                      struct gpu_stream *s) {
     return launch(pairs_shape("prefix products", pairs_count, per_thread), s,
                   prefix_kernel<spread_coordinate, PREFIX_BLOCKS>, *pairs, *batch, pairs_count,
-                  per_thread);
+                  per_thread, sums_from(pairs, out_base));
 }
 
+/* The host counts workers; each of their lanes has a product. */
 extern "C" enum err GROUP_FN(invert)(const struct gpu_batch *batch, uint32_t count,
                                      uint32_t threads, struct gpu_stream *s) {
-    launch_shape shape = {"inversion", blocks_for(threads, INVERT_THREADS), INVERT_THREADS};
-    return launch(shape, s, invert_kernel<COORDINATE>, *batch, count, threads);
+    constexpr uint32_t lanes = spread_coordinate::lanes;
+    struct gpu_batch of_lanes = *batch;
+    of_lanes.products_plane *= lanes;
+    launch_shape shape = {"inversion", blocks_for(lanes * threads, INVERT_THREADS), INVERT_THREADS};
+    return launch(shape, s, invert_kernel, of_lanes, lanes * count, lanes * threads);
 }
+
+template <class F, int lanes = F::lanes> struct add_step {
+    static constexpr auto kernel = add_kernel<F, ADD_BLOCKS>;
+};
+template <class F> struct add_step<F, 2> {
+    static constexpr auto kernel = add_lanes_kernel<F, ADD_BLOCKS>;
+};
 
 extern "C" enum err GROUP_FN(add)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
                                   uint32_t pairs_count, unsigned per_thread, uint32_t out_base,
                                   struct gpu_stream *s) {
-    uint4 *out = (uint4 *)pairs->sums + (size_t)out_base * place<COORDINATE>::quads;
     return launch(pairs_shape("additions", pairs_count, per_thread), s,
-                  add_kernel<spread_coordinate, ADD_BLOCKS>, *pairs, *batch, pairs_count,
-                  per_thread, out);
+                  add_step<spread_coordinate>::kernel, *pairs, *batch, pairs_count, per_thread,
+                  sums_from(pairs, out_base));
 }
 
 extern "C" enum err GROUP_FN(scatter)(void *buckets, void *extra, const struct gpu_pairing *source,

@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(256)
             uint32_t some = __ballot_sync(~0u, digit != 0);
             if (digit) {
                 uint32_t to = at + (uint32_t)__popc(some & before);
-                keys[to] = (j << (g.window_bits - 1)) + digit - 1;
-                points[to] = i | (uint32_t)negative << 31;
+                keys[to] = j * g.window_keys + digit - 1;
+                points[to] = (i + j * g.window_points) | (uint32_t)negative << 31;
             }
             at += (uint32_t)__popc(some);
         }
@@ -155,6 +155,20 @@ extern "C" enum err gpu_refs_fill(uint32_t *refs, uint32_t ref, uint32_t from, u
                                   struct gpu_stream *s) {
     launch_shape shape = {"padding", from < to ? blocks_for(to - from, 256) : 0, 256};
     return launch(shape, s, refs_kernel, refs, ref, from, to);
+}
+
+__global__ void __launch_bounds__(256)
+    refs_count_kernel(uint32_t *refs, uint32_t ref, unsigned shift, uint32_t count) {
+    uint32_t i = blockIdx.x * 256 + threadIdx.x;
+    if (i < count) {
+        refs[i] = ref + (i >> shift);
+    }
+}
+
+extern "C" enum err gpu_refs_count(uint32_t *refs, uint32_t ref, unsigned shift, uint32_t count,
+                                   struct gpu_stream *s) {
+    launch_shape shape = {"references", blocks_for(count, 256), 256};
+    return launch(shape, s, refs_count_kernel, refs, ref, shift, count);
 }
 
 __global__ void __launch_bounds__(256)

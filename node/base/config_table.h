@@ -50,6 +50,8 @@
            "Page-locked memory that bodies are decoded into on a CUDA lane; 0: an eighth of --memory, at most 8 GiB.")  \
     TEXT(  keep,       "",                      "DIGEST,...",             CONFIG_NODE | CONFIG_DEV,                     \
            "Keys that a lane loads at its start and keeps loaded; the others leave when their room is needed.")         \
+    SWITCH(key_tables, false,                                             CONFIG_NODE,                                  \
+           "Keeps multiples of a key's points on a GPU with room for them: keys take ten times as much there, proofs a tenth less time.") \
     TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
            "Where fetched proving keys are kept; not set: systemd's $CACHE_DIRECTORY, else a folder of this run, removed after it.") \
     COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \

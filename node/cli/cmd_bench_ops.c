@@ -6,9 +6,8 @@
  *   h       the six transforms of a proof and what lies between them: the scalars of H from the rows of A and B
  *
  * Each line says how many products the operation takes by count, and what share of the ceiling they are, measured in the same run:
- * an Fp2 product counts three, its square two. On a device the backend times its own
- * steps, and the ceiling is not known here: null. Inputs are drawn from a fixed seed, so two runs of one build time the
- * same work.
+ * an Fp2 product counts three, its square two. On a device msm and h are steps of a whole proof, as the backend times
+ * them. Inputs are drawn from a fixed seed, so two runs of one build time the same work.
  */
 #include "node/base/clock.h"
 #include "node/base/mem.h"
@@ -19,7 +18,6 @@
 #include "node/cli/commands.h"
 #include "node/cli/screen.h"
 #include "node/cpu/msm.h"
-#include "node/cpu/quotient.h"
 #include "node/cpu/rate.h"
 #include "node/cpu/tier.h"
 
@@ -40,6 +38,7 @@ struct bench {
     const struct curve *curve;
     const struct cpu_ops *ops; /* constant */
     struct pool *pool;         /* owned */
+    struct backend *backend;   /* owned: of what has no rig */
     struct screen *screen;     /* owned */
     uint64_t *ns;              /* owned: runs */
     size_t runs, warmups, count;
@@ -53,6 +52,7 @@ struct bench {
 static void bench_done(struct bench *b) {
     screen_close(&b->screen);
     pool_close(&b->pool);
+    backend_close(&b->backend);
     bench_rig_close(&b->rig);
     mem_free(b->ns);
 }
@@ -121,7 +121,7 @@ static enum err time_step(struct bench *b, const struct args *args, enum prove_s
         TRY(bench_rig_run(&times, &b->rig));
         note_run(b, run, times.ns[step]);
     }
-    return OK;
+    return b->rig.backend->ops->rates(&b->ceiling, b->rig.backend, b->curve->id);
 }
 
 /* ── msm ── */
@@ -247,60 +247,27 @@ static enum err run_msm(struct args *args) {
 
 /* ── ntt ── */
 
-struct vectors {
-    void *tables, *a, *b, *c; /* owned */
-    uint8_t *h;               /* owned */
-    struct domain domain;
-};
-
-static void vectors_done(struct vectors *v) {
-    mem_free(v->tables);
-    mem_free(v->a);
-    mem_free(v->b);
-    mem_free(v->c);
-    mem_free(v->h);
-}
-
-static enum err vectors_open(struct vectors *v, const struct bench *b,
-                             const struct ntt_body *body) {
-    size_t bytes = ntt_vector_bytes(body, b->log2);
-    TRY(mem_new_raw(&v->tables, b->ops->domain->tables_bytes(b->log2), 1));
-    TRY(mem_new_raw(&v->a, bytes, 1));
-    TRY(mem_new_raw(&v->b, bytes, 1));
-    TRY(mem_new_raw(&v->c, bytes, 1));
-    TRY(mem_new_raw(&v->h, b->count, SCALAR_BYTES));
-    b->ops->domain->build(&v->domain, v->tables, b->log2, H_COSET_LAGRANGE, b->pool);
+/* The backend that the arguments ask for, as the bench's device. */
+static enum err open_backend(struct bench *b, const struct args *args) {
+    struct backend_options options;
+    struct backend_choice choice;
+    TRY(backend_args_read(&options, args));
+    TRY(backends_open(&b->backend, &choice, &options));
+    snprintf(b->device, sizeof b->device, "%s", choice.why);
     return OK;
 }
 
-static void fill_rows(uint64_t *rows, size_t count, struct rng *rng) {
-    for (size_t i = 0; i < count; i++) {
-        struct scalar x;
-        draw_scalar(&x, rng);
-        memcpy(rows + 4 * i, &x, sizeof x);
-    }
-}
-
 static enum err run_ntt(struct args *args) {
-    static const _Atomic int never;
     AUTO(bench_done) struct bench b = {0};
-    AUTO(vectors_done) struct vectors v = {0};
-    struct rng rng = rng_seeded(SEED);
+    AUTO(mem_free_ptr) uint64_t *ns = NULL;
+    size_t count;
     TRY(bench_open(&b, args));
-    const struct ntt_body *body = b.ops->domain->body(b.log2);
-    TRY(vectors_open(&v, &b, body));
-    const struct ntt ntt = {.domain = &v.domain, .body = body, .pool = b.pool, .cancel = &never};
-    void *vectors[] = {v.a};
-    screen_open(&b.screen, "bench ntt");
-    for (size_t run = 0; run < b.warmups + b.runs; run++) {
-        fill_rows(ntt_rows(body, v.a, b.log2), b.count, &rng);
-        REQUIRE(ntt_enter(&ntt, vectors, 1), E_CANCELLED, "cancelled");
-        uint64_t start_ns = clock_ns();
-        REQUIRE(ntt_dif(&ntt, vectors, 1, false), E_CANCELLED, "cancelled");
-        note_run(&b, run, clock_ns() - start_ns);
-    }
-    screen_close(&b.screen);
-    rate_measure(&b.ceiling, b.ops, b.pool);
+    TRY(open_backend(&b, args));
+    count = b.warmups + b.runs;
+    TRY(mem_new(&ns, count, sizeof *ns));
+    TRY(b.backend->ops->transforms(ns, count, b.backend, b.curve->id, b.log2));
+    memcpy(b.ns, ns + b.warmups, b.runs * sizeof *ns);
+    TRY(b.backend->ops->rates(&b.ceiling, b.backend, b.curve->id));
     return print_line(&b, "ntt", "", products_of_transforms(b.log2, 1));
 }
 
@@ -308,15 +275,10 @@ static enum err run_ntt(struct args *args) {
 
 static enum err run_h(struct args *args) {
     AUTO(bench_done) struct bench b = {.kind = "uniform"};
-    bool here = false;
-    TRY(is_cpu(&here, args));
     TRY(bench_open(&b, args));
     screen_open(&b.screen, "bench h");
     TRY(time_step(&b, args, STEP_QUOTIENT));
     screen_close(&b.screen);
-    if (here) {
-        rate_measure(&b.ceiling, b.ops, b.pool);
-    }
     return print_line(&b, "h", "\"transforms\": 6, ", products_of_h(b.log2));
 }
 
@@ -325,10 +287,11 @@ static enum err run_h(struct args *args) {
 static enum err run_field(struct args *args) {
     AUTO(bench_done) struct bench b = {0};
     TRY(bench_open(&b, args));
+    TRY(open_backend(&b, args));
     for (int field = 0; field < 2; field++) {
         AUTO(text_free) struct text t = {0};
         for (size_t run = 0; run < b.warmups + b.runs; run++) {
-            rate_measure(&b.ceiling, b.ops, b.pool);
+            TRY(b.backend->ops->rates(&b.ceiling, b.backend, b.curve->id));
             double rate = field == 0 ? b.ceiling.fp : b.ceiling.fr;
             note_run(&b, run, (uint64_t)rate);
         }
@@ -376,8 +339,8 @@ static const struct option msm_options[] = {
     OPTIONS_END,
 };
 static const struct option ntt_options[] = {
-    OPTION_CURVE, OPTION_LOG2,    OPTION_THREADS, OPTION_CPU_TIER,
-    OPTION_RUNS,  OPTION_WARMUPS, OPTIONS_END,
+    OPTION_CURVE,    OPTION_LOG2, OPTION_BACKEND, OPTION_DEVICE, OPTION_THREADS,
+    OPTION_CPU_TIER, OPTION_RUNS, OPTION_WARMUPS, OPTIONS_END,
 };
 static const struct option h_options[] = {
     OPTION_CURVE,
@@ -397,11 +360,12 @@ static const struct option h_options[] = {
     OPTIONS_END,
 };
 static const struct option field_options[] = {
-    OPTION_CURVE, OPTION_THREADS, OPTION_CPU_TIER, OPTION_RUNS, OPTION_WARMUPS, OPTIONS_END,
+    OPTION_CURVE,    OPTION_BACKEND, OPTION_DEVICE,  OPTION_THREADS,
+    OPTION_CPU_TIER, OPTION_RUNS,    OPTION_WARMUPS, OPTIONS_END,
 };
 const struct command cmd_bench_field = {
     .name = "bench field",
-    .sentence = "counts field products a second on the processor: the ceiling of all else",
+    .sentence = "counts field products a second: the ceiling of all else",
     .options = field_options,
     .run = run_field,
 };
@@ -416,7 +380,7 @@ const struct command cmd_bench_msm = {
 };
 const struct command cmd_bench_ntt = {
     .name = "bench ntt",
-    .sentence = "times one transform on the processor",
+    .sentence = "times one transform",
     .options = ntt_options,
     .run = run_ntt,
 };

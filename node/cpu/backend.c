@@ -18,6 +18,7 @@
 #include "node/cpu/msm.h"
 #include "node/cpu/ntt_body.h"
 #include "node/cpu/quotient.h"
+#include "node/cpu/rate.h"
 #include "node/cpu/rows.h"
 #include "node/cpu/tier.h"
 
@@ -604,6 +605,20 @@ static void cpu_close(struct backend *b) {
     mem_free(backend);
 }
 
+static enum err cpu_rates(struct rates *out, struct backend *b, enum curve_id id) {
+    const struct cpu_ops *ops;
+    TRY(tier_find(&ops, id, own(b)->tier));
+    rate_measure(out, ops, own(b)->pool);
+    return OK;
+}
+
+static enum err cpu_transforms(uint64_t *ns, size_t count, struct backend *b, enum curve_id id,
+                               unsigned log2) {
+    const struct cpu_ops *ops;
+    TRY(tier_find(&ops, id, own(b)->tier));
+    return rate_transforms(ns, count, ops, log2, own(b)->pool);
+}
+
 static const struct backend_ops cpu_ops_table = {
     .name = "cpu",
     .close = cpu_close,
@@ -622,6 +637,8 @@ static const struct backend_ops cpu_ops_table = {
     .multiplier_open = cpu_multiplier_open,
     .multiply = cpu_multiply,
     .multiplier_close = cpu_multiplier_close,
+    .rates = cpu_rates,
+    .transforms = cpu_transforms,
 };
 
 static void backend_drop(struct cpu_backend **b) {

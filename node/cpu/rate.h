@@ -8,6 +8,7 @@
 #pragma once
 #include "node/base/pool.h"
 #include "node/cpu/ops.h"
+#include "node/groth16/backend.h"
 
 /* Compiled once per (curve, tier): rate_tmpl.c. Each runs `rounds` of `products` products; the answer depends on all. */
 struct rate_ops {
@@ -15,8 +16,8 @@ struct rate_ops {
     uint64_t (*fp)(uint64_t rounds);
     uint64_t (*fr)(uint64_t rounds);
 };
-struct rates { /* products a second, all threads together */
-    double fp, fr;
-};
-/* About 40 ms. */
+/* Of all threads together. About 40 ms. */
 void rate_measure(struct rates *out, const struct cpu_ops *ops, struct pool *pool);
+/* Times of `count` forward transforms of 2^log2 elements, each of rows that are not in cache order yet. */
+FALLIBLE rate_transforms(uint64_t *ns, size_t count, const struct cpu_ops *ops, unsigned log2,
+                         struct pool *pool);

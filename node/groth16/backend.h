@@ -46,6 +46,11 @@ struct step_times {
         finish_ns; /* of the host behind the device's last step, while the device has nothing of this job */
 };
 
+/* What operations are held against: products a second of everything the backend computes with, operands in registers. */
+struct rates {
+    double fp, fr; /* a device's fr: by constants, as nearly all of its are */
+};
+
 struct backend;
 struct backend_key;        /* a key where the backend computes */
 struct backend_slot;       /* workspace of one job in flight under one key */
@@ -109,6 +114,12 @@ struct backend_ops {
     FALLIBLE(*multiply)
     (uint8_t *out, struct backend_multiplier *m, const struct scalar *scalars, size_t count);
     void (*multiplier_close)(struct backend_multiplier **m);
+
+    /* Benches only, in memory of their own: rates take 40 ms or less; transforms fills ns with the times of `count` forward
+     * transforms of 2^log2 elements. */
+    FALLIBLE (*rates)(struct rates *out, struct backend *b, enum curve_id id);
+    FALLIBLE(*transforms)
+    (uint64_t *ns, size_t count, struct backend *b, enum curve_id id, unsigned log2);
 };
 
 struct backend {
@@ -125,5 +136,6 @@ struct backend_options {
     const char *cpu_tier;       /* "portable", "adx", "ifma"; NULL = best */
     const char *device;         /* CUDA: index or UUID; NULL = first usable */
     uint64_t device_memory_max; /* bytes; 0 = all */
+    bool key_tables; /* CUDA: multiples of a key's points in device memory, where there is room */
 };
 void backend_close(struct backend **b);

@@ -315,8 +315,11 @@ static void check_fp2(enum curve_id id, enum field_kind kind) {
     struct modulus m;
     modulus_set(&m, c->p, (unsigned)(c->fp_bytes / 8));
     size_t count = cases_count(), limbs = m.limbs;
-    static const enum field_op ops[] = {FIELD_MUL, FIELD_SQR, FIELD_INV};
-    for (size_t k = 0; k < COUNT_OF(ops) && (kind == FIELD_FP2 || ops[k] != FIELD_INV); k++) {
+    static const enum field_op whole[] = {FIELD_MUL, FIELD_SQR, FIELD_INV},
+                               lanes[] = {FIELD_MUL, FIELD_SQR, FIELD_NEG, FIELD_LAZY};
+    const enum field_op *ops = kind == FIELD_FP2 ? whole : lanes;
+    size_t ops_count = kind == FIELD_FP2 ? COUNT_OF(whole) : COUNT_OF(lanes);
+    for (size_t k = 0; k < ops_count; k++) {
         AUTO(columns_done) struct columns v = {0};
         columns_new(&v, count, 2 * limbs);
         for (size_t i = 0; i < 2 * count; i++) {
@@ -339,6 +342,23 @@ static void check_fp2(enum curve_id id, enum field_kind kind) {
             t = mont(&x[0], &b[1], &m);
             u = mont(&x[1], &b[0], &m);
             want[1] = add(&t, &u, &m);
+            if (ops[k] == FIELD_NEG) {
+                t = mont(&x[0], &x[0], &m);
+                u = mont(&x[1], &x[1], &m);
+                want[0] = want[1] = add(&t, &u, &m);
+            }
+            if (ops[k] == FIELD_LAZY) {
+                struct number minus = neg(&y[1], &m);
+                t = mont(&x[0], &y[0], &m);
+                u = mont(&x[1], &minus, &m);
+                want[0] = sub(&t, &u, &m);
+                t = mont(&x[0], &minus, &m);
+                u = mont(&x[1], &y[0], &m);
+                want[1] = add(&t, &u, &m);
+                for (int h = 0; h < 2; h++) {
+                    want[h] = mont(&want[h], &y[1], &m);
+                }
+            }
             if (ops[k] == FIELD_INV) { /* the product is one, unless x is zero */
                 struct number zero = {{0}}, one = {{1}};
                 bool is_zero =
@@ -386,11 +406,10 @@ static void bench(void) {
     const struct device *dev = device_of_test();
     static const struct {
         const char *name;
-        enum field_kind kind;
-        enum field_op op;
-    } rates[] = {{"fp mul", FIELD_FP, FIELD_MUL},
-                 {"fp sqr", FIELD_FP, FIELD_SQR},
-                 {"fr constant mul", FIELD_FR, FIELD_MUL}};
+        enum gpu_product which;
+    } rates[] = {{"fp mul", GPU_PRODUCT_FP},
+                 {"fp sqr", GPU_PRODUCT_FP_SQUARE},
+                 {"fr constant mul", GPU_PRODUCT_FR}};
     enum { ROUNDS = 4000, RUNS = 11 };
     struct gpu_event *from = NULL, *to = NULL;
     if (dev->emulated) {
@@ -401,16 +420,14 @@ static void bench(void) {
     for (unsigned i = 0; i < CURVES_COUNT; i++) {
         for (size_t k = 0; k < COUNT_OF(rates); k++) {
             uint32_t blocks = 2 * dev->info.sm_count;
-            size_t bytes = (size_t)blocks * 256 * 48;
-            void *values = device_take(bytes), *factors = device_take(bytes);
+            size_t bytes = (size_t)blocks * GPU_RATE_THREADS * GPU_RATE_BYTES;
+            void *values = device_take(bytes);
             CHECK_OK(gpu_fill(values, 0x15, bytes, dev->stream));
-            CHECK_OK(gpu_fill(factors, 0x16, bytes, dev->stream));
             uint64_t ns[RUNS], t;
             for (int run = -1; run < RUNS; run++) {
                 CHECK_OK(gpu_event_record(from, dev->stream));
-                CHECK_OK((curves_tested[i] == CURVE_BN254 ? bn254_gpu_field_rate
-                                                          : bls12_381_gpu_field_rate)(
-                    rates[k].kind, rates[k].op, values, factors, blocks, ROUNDS, dev->stream));
+                CHECK_OK(gpu_curve_of(curves_tested[i])
+                             ->products(values, rates[k].which, blocks, ROUNDS, dev->stream));
                 CHECK_OK(gpu_event_record(to, dev->stream));
                 CHECK_OK(gpu_event_wait(to));
                 CHECK_OK(gpu_event_ns(&t, from, to));
@@ -421,7 +438,7 @@ static void bench(void) {
             printf("{\"bench\": \"field\", \"curve\": \"%s\", \"operation\": \"%s\", "
                    "\"giga_per_second\": %.1f}\n",
                    curve_by_id(curves_tested[i])->name, rates[k].name,
-                   (double)blocks * 256 * ROUNDS / median_ms(ns, RUNS) / 1e6);
+                   (double)blocks * GPU_RATE_THREADS * ROUNDS / median_ms(ns, RUNS) / 1e6);
             device_done();
         }
     }
@@ -435,7 +452,8 @@ int kernel_field(int argc, char **argv) {
         {"fp: every primitive agrees with long arithmetic", claim_fp},
         {"fr: every primitive agrees with long arithmetic, also above r", claim_fr},
         {"fp2: products, squares and inverses agree with long arithmetic", claim_fp2},
-        {"fp2 over two lanes: products and squares agree with long arithmetic", claim_fp2_lanes},
+        {"fp2 over two lanes: products, squares and norms agree with long arithmetic",
+         claim_fp2_lanes},
     };
     static const struct check_claim benches[] = {{"field bench", bench}};
     if (argc == 2 && !strcmp(argv[1], "--bench")) {

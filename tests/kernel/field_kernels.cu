@@ -59,7 +59,13 @@ __global__ void __launch_bounds__(128)
     uint32_t i = blockIdx.x * 64 + threadIdx.x / 2;
     size_t half = 2 * (size_t)(i < count ? i : count - 1) + fp2_half::lane();
     fp2_half x = element<fp2_half>(a, half), y = element<fp2_half>(b, half);
-    fp2_half r = op == FIELD_SQR ? x.sqr() : x * y;
+    fp2_half r = op == FIELD_SQR    ? x.sqr()
+                 : op == FIELD_LAZY ? x.times_conjugate(y.scaled(fp2_half::of_lane(y.v, 1)))
+                                    : x * y;
+    if (op == FIELD_NEG) {
+        r.v = fp2_half::norm(x.v, x.other());
+        montgomery<fp_modulus>::reduce(r.v.v);
+    }
     if (i < count) {
         put(out, half, r);
     }
@@ -122,45 +128,4 @@ extern "C" enum err CURVE_FN(field_run)(enum field_kind kind, enum field_op op, 
     }
     return kind == FIELD_FP ? launch(shape, s, field_kernel<fp>, op, to, x, y, count)
                             : launch(shape, s, field_kernel<fp2>, op, to, x, y, count);
-}
-
-/* --- rates: chains of one operation in every thread, as many threads as the kernels keep --- */
-namespace CURVE {
-
-template <bool SQUARE>
-__global__ void __launch_bounds__(256, 2)
-    fp_rate_kernel(uint32_t *values, const uint32_t *factors, uint32_t rounds) {
-    uint32_t i = blockIdx.x * 256 + threadIdx.x;
-    fp x = element<fp>(values, i), y = element<fp>(factors, i);
-#pragma unroll 1
-    for (uint32_t k = 0; k < rounds; k++) {
-        x = SQUARE ? x.sqr() : x * y;
-    }
-    put(values, i, x);
-}
-__global__ void __launch_bounds__(256, 2)
-    fr_rate_kernel(uint32_t *values, const uint32_t *factors, uint32_t rounds) {
-    uint32_t i = blockIdx.x * 256 + threadIdx.x;
-    fr_int x = element<fr_int>(values, i), y = element<fr_int>(factors, i);
-    fr_const c = fr_const_of_mont(y.w);
-#pragma unroll 1
-    for (uint32_t k = 0; k < rounds; k++) {
-        fr_mul(x.w, x.w, c);
-    }
-    put(values, i, x);
-}
-
-} // namespace CURVE
-
-extern "C" enum err CURVE_FN(field_rate)(enum field_kind kind, enum field_op op, void *values,
-                                         const void *factors, uint32_t blocks, uint32_t rounds,
-                                         struct gpu_stream *s) {
-    launch_shape shape = {"field rate", blocks, 256};
-    uint32_t *v = (uint32_t *)values;
-    const uint32_t *f = (const uint32_t *)factors;
-    if (kind == FIELD_FR) {
-        return launch(shape, s, fr_rate_kernel, v, f, rounds);
-    }
-    return op == FIELD_SQR ? launch(shape, s, fp_rate_kernel<true>, v, f, rounds)
-                           : launch(shape, s, fp_rate_kernel<false>, v, f, rounds);
 }

@@ -293,6 +293,7 @@ struct key_case {        /* how a key is proved with */
     unsigned runs;       /* timed */
     unsigned share;      /* of the device memory that a slot would like, in percent; 0: all */
     bool streamed;       /* so little memory that points stay in the file */
+    bool tables;         /* with multiples of the points */
     uint64_t memory_max; /* bytes; 0: no limit */
 };
 
@@ -309,7 +310,14 @@ static void plan_of(struct plan *out, struct job *j, struct backend_options *opt
 static void limit_set(struct job *j, struct backend_options *options, const struct key_case *k,
                       const struct key *key) {
     struct plan plan;
+    options->key_tables = false;
     plan_of(&plan, j, options, k->memory_max, key);
+    if (k->tables) {
+        uint64_t plain = plan.key_bytes_resident;
+        options->key_tables = true;
+        plan_of(&plan, j, options, k->memory_max, key);
+        CHECK(plan.key_bytes_resident > plain);
+    }
     if (k->share) {
         uint64_t slot = plan.device_bytes - plan.key_bytes_resident;
         plan_of(&plan, j, options, plan.key_bytes_resident + slot * k->share / 100, key);
@@ -320,16 +328,17 @@ static void limit_set(struct job *j, struct backend_options *options, const stru
     }
 }
 
-static void print_load(const struct setup *s, const struct job *j, const struct key *key,
-                       uint64_t load_ns) {
+static void print_load(const struct setup *s, const struct job *j, const struct key_case *k,
+                       const struct key *key, uint64_t load_ns) {
     struct plan plan;
     CHECK_OK(j->b->ops->plan(&plan, j->b, key_shape(key)));
-    printf("{\"bench\": \"key load\", \"curve\": \"%s\", \"log2\": %u, \"load_ms\": %.0f, "
+    printf("{\"bench\": \"key load\", \"curve\": \"%s\", \"log2\": %u, \"tables\": %s, "
+           "\"load_ms\": %.0f, "
            "\"device_bytes\": %llu, \"key_bytes\": %llu, \"streamed_in\": %u, \"expected_ms\": "
            "%.1f}\n",
-           s->c->name, s->log2, (double)load_ns / 1e6, (unsigned long long)plan.device_bytes,
-           (unsigned long long)plan.key_bytes_resident, plan.chunks_count,
-           (double)plan.expected_ns / 1e6);
+           s->c->name, s->log2, k->tables ? "true" : "false", (double)load_ns / 1e6,
+           (unsigned long long)plan.device_bytes, (unsigned long long)plan.key_bytes_resident,
+           plan.chunks_count, (double)plan.expected_ns / 1e6);
 }
 
 static void check_case(const struct setup *s, struct key *key, const struct key_case *k) {
@@ -341,7 +350,7 @@ static void check_case(const struct setup *s, struct key *key, const struct key_
     CHECK_OK(j.b->ops->key_load(&j.resident, j.b, key));
     CHECK_OK(j.b->ops->slot_open(&j.slot, j.resident));
     if (k->runs) {
-        print_load(s, &j, key, clock_ns() - start);
+        print_load(s, &j, k, key, clock_ns() - start);
     }
     for (size_t i = 0; i < COUNT_OF(mixes); i++) {
         AUTO(witness_close) struct witness w = {0};
@@ -398,6 +407,14 @@ static void claim_little_memory(void) {
     }
 }
 
+/* Every mix of scalars that a witness has; and the plan must have made them. */
+static void claim_tables(void) {
+    unsigned log2 = device_of_test()->emulated ? 5 : 16;
+    for (unsigned i = 0; i < CURVES_COUNT; i++) {
+        check_key(curves_tested[i], log2, &(struct key_case){.tables = true}, 1);
+    }
+}
+
 static void claim_streamed(void) {
     unsigned log2 = device_of_test()->emulated ? 9 : 16;
     for (unsigned i = 0; i < CURVES_COUNT; i++) {
@@ -405,35 +422,73 @@ static void claim_streamed(void) {
     }
 }
 
-/* What must fit: a partition of the largest size on a card of 139 GiB, 2^24 in 16 GiB with the key resident, and in 4 GiB
- * with a key that is streamed. */
+static void print_plan(const char *name, unsigned gib, const struct gpu_layout *l,
+                       const struct key_shape *shape) {
+    printf("%s in %u GiB: %u ranges, of H %u, windows of %u bits, chunks of 2^%u, %u (G1 %u) in "
+           "flight%s, %s twiddles, %.1f GiB, %.0f ms expected\n",
+           name, gib, l->parts_count, l->h_parts_count, l->witness_msm.window_bits,
+           l->witness_msm.chunk_log2, l->witness_msm.lanes_count, l->g1_lanes,
+           l->witness_msm.overlap ? " and a reduction" : "", l->lean ? "lean" : "full",
+           (double)(l->key_bytes + l->slot_bytes) / (double)(1 << 30),
+           (double)gpu_layout_expected_ns(l, shape, 132) / 1e6);
+}
+
+/* What must fit: a partition of Filecoin's PoRep and a dense one of the same size on a card of 139 GiB, 2^24 in 16 GiB with the
+ * key resident, and in 4 GiB with a key that is streamed. */
 static void claim_plans(void) {
     static const struct {
-        unsigned log2, gib;
-        bool resident;
-    } cases[] = {{27, 139, true}, {26, 139, true}, {24, 139, true}, {24, 16, true}, {24, 4, false}};
+        const char *name;
+        uint64_t wires, log2;
+        unsigned gib;
+        bool resident, tables;
+    } cases[] = {{"PoRep partition", 130170222, 27, 139, true, false},
+                 {"2^27", (1 << 27) - 3, 27, 139, true, false},
+                 {"2^26", (1 << 26) - 3, 26, 139, true, false},
+                 {"2^24", (1 << 24) - 3, 24, 139, true, false},
+                 {"2^24", (1 << 24) - 3, 24, 16, true, false},
+                 {"2^24", (1 << 24) - 3, 24, 4, false, false},
+                 {"2^22 with multiples", (1 << 22) - 3, 22, 139, true, true}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        uint64_t n = (uint64_t)1 << cases[i].log2, allowed = (uint64_t)cases[i].gib << 30;
+        uint64_t n = cases[i].wires, allowed = (uint64_t)cases[i].gib << 30;
         struct key_shape shape = {.curve = CURVE_BLS12_381,
-                                  .wires_count = (uint32_t)n - 3,
+                                  .h_basis = H_POWERS,
+                                  .wires_count = (uint32_t)n,
                                   .public_count = 5,
-                                  .domain_size = n,
-                                  .domain_log2 = cases[i].log2,
+                                  .domain_size = (uint64_t)1 << cases[i].log2,
+                                  .domain_log2 = (unsigned)cases[i].log2,
                                   .terms_count = {2 * n + n / 2, n}};
         struct gpu_layout l;
-        CHECK_OK(gpu_layout_of(&l, &shape, 132, allowed));
+        CHECK_OK(gpu_layout_of(&l, &shape, 132, allowed, cases[i].tables));
         CHECK(l.key_bytes + l.slot_bytes <= allowed);
+        CHECK_EQ(cases[i].tables, l.multiples);
         bool streamed = false;
         for (unsigned k = 0; k < KEY_POINTS_COUNT; k++) {
             streamed = streamed || l.streamed[k];
         }
-        CHECK_MSG(streamed != cases[i].resident, "2^%u in %u GiB: %s", cases[i].log2, cases[i].gib,
+        CHECK_MSG(streamed != cases[i].resident, "%s in %u GiB: %s", cases[i].name, cases[i].gib,
                   streamed ? "streamed" : "resident");
         CHECK((uint64_t)l.parts_count * l.witness_part >= shape.wires_count);
-        printf("2^%u in %u GiB: %u ranges, chunks of 2^%u, %s tables, %.1f GiB, %.0f ms expected\n",
-               cases[i].log2, cases[i].gib, l.parts_count, l.witness_msm.chunk_log2,
-               l.lean ? "lean" : "full", (double)(l.key_bytes + l.slot_bytes) / (double)(1 << 30),
-               (double)gpu_layout_expected_ns(&l, &shape, 132) / 1e6);
+        CHECK((uint64_t)l.h_parts_count * l.h_part >= shape.domain_size);
+        print_plan(cases[i].name, cases[i].gib, &l, &shape);
+    }
+}
+
+/* Less memory is never faster, and what a plan says it takes is what its pieces end at. */
+static void claim_plans_ordered(void) {
+    const struct key_shape shape = {.curve = CURVE_BLS12_381,
+                                    .wires_count = (1 << 24) - 3,
+                                    .public_count = 5,
+                                    .domain_size = 1 << 24,
+                                    .domain_log2 = 24,
+                                    .terms_count = {(5 << 24) / 2, 1 << 24}};
+    uint64_t before_ns = UINT64_MAX;
+    for (unsigned gib = 4; gib <= 72; gib += 2) {
+        struct gpu_layout l;
+        CHECK_OK(gpu_layout_of(&l, &shape, 132, (uint64_t)gib << 30, false));
+        uint64_t ns = gpu_layout_expected_ns(&l, &shape, 132);
+        CHECK_MSG(ns <= before_ns, "%u GiB: %.0f ms, with 2 GiB less %.0f", gib, (double)ns / 1e6,
+                  (double)before_ns / 1e6);
+        before_ns = ns;
     }
 }
 
@@ -548,8 +603,10 @@ static unsigned log2_of(const char *name, unsigned usual) {
 }
 
 static void bench(void) {
-    static const struct key_case small[] = {{.runs = 11}},
-                                 middle[] = {{.runs = 5}, {.runs = 5, .share = 25}},
+    static const struct key_case small[] = {{.runs = 11}, {.runs = 11, .tables = true}},
+                                 middle[] = {{.runs = 5},
+                                             {.runs = 5, .share = 25},
+                                             {.runs = 5, .tables = true}},
                                  large[] = {{.runs = 3}, {.runs = 3, .memory_max = 16ull << 30}};
     static const struct {
         enum curve_id curve;
@@ -574,8 +631,10 @@ static void bench(void) {
 int kernel_large(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"plans for the largest keys fit the cards they are for", claim_plans},
+        {"plans with more memory are as fast or faster", claim_plans_ordered},
         {"a large key's five sums are right for dense and for bit witnesses", claim_large},
         {"a key is proved with in a part of the memory it would like", claim_little_memory},
+        {"points with their multiples give the same sums", claim_tables},
         {"points that stay in the file give the same sums", claim_streamed},
         {"jobs in one slot and in two have the same sums every time", claim_repeats},
         {"many jobs in one slot give the same sums and take no more memory", claim_flat},

@@ -1,6 +1,7 @@
 /* Multi-scalar multiplication on the device against Σ s_i·k_i: points are known multiples k_i·G of the generator, so one
  * multiplication on the processor tells the answer, whatever the size.
  */
+#include "cuda/table.h"
 #include "node/base/mem.h"
 #include "tests/kernel/device.h"
 
@@ -97,6 +98,7 @@ struct msm_case {
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
     bool one_at_a_time;                      /* no overlap */
     bool again;                              /* a second time over the same pairs */
+    bool table;                              /* points with their multiples */
     unsigned repeats;                        /* timed */
 };
 
@@ -127,7 +129,7 @@ static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_
     struct gpu_msm_shape s = {
         .scalars_count = (uint32_t)m->count, .scalar_bits = gpu->scalar_bits, .sm_count = sm_count};
     s.window_bits =
-        m->window_bits ? m->window_bits : gpu_msm_window(s.scalars_count, s.scalar_bits);
+        m->window_bits ? m->window_bits : gpu_msm_window(s.scalars_count, s.scalar_bits, m->table);
     const char *most = getenv("BELLOWS_BENCH_CHUNK"); /* to try others */
     s.chunk_log2 = m->chunk_log2 ? m->chunk_log2 : most ? (unsigned)strtoul(most, NULL, 10) : 25;
     uint64_t pairs = (uint64_t)m->count * ((s.scalar_bits + s.window_bits - 1) / s.window_bits);
@@ -137,6 +139,7 @@ static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_
     s.lanes_count = m->lanes ? m->lanes : pairs >> s.chunk_log2 > 3 ? 4 : 2;
     s.overlap = !m->one_at_a_time;
     s.shared = m->again;
+    s.table = m->table;
     return s;
 }
 
@@ -155,11 +158,34 @@ static void print_msm(const struct curve *c, enum point_group g, const struct ms
                       const struct gpu_msm_shape *shape, uint64_t *ns, size_t workspace_bytes) {
     double ms = median_ms(ns, m->repeats);
     printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
-           "\"scalars\": \"%s\", \"bases\": \"%s\", \"window\": %u, \"chunk_log2\": %u, "
+           "\"scalars\": \"%s\", \"bases\": \"%s\", \"table\": %s, \"window\": %u, \"chunk_log2\": "
+           "%u, "
            "\"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, \"workspace_bytes\": %zu}\n",
            c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
-           m->bases == BASES_EQUAL ? "equal" : "8192 distinct", shape->window_bits,
-           shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats, workspace_bytes);
+           m->bases == BASES_EQUAL ? "equal" : "8192 distinct", m->table ? "true" : "false",
+           shape->window_bits, shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats,
+           workspace_bytes);
+}
+
+/* The points in device memory, with their multiples where the shape has them. */
+static void *points_put(const struct bases *b, const struct gpu_msm_shape *shape, size_t count,
+                        const struct gpu_group *group) {
+    const struct device *dev = device_of_test();
+    size_t bytes = count * 2 * group->coordinate_bytes;
+    if (!shape->table) {
+        return device_put(b->packed, bytes);
+    }
+    struct gpu_table_shape table = {.points_count = (uint32_t)count,
+                                    .window_bits = shape->window_bits,
+                                    .copies_count = (shape->scalar_bits + shape->window_bits - 1) /
+                                                    shape->window_bits,
+                                    .sm_count = shape->sm_count};
+    const void *plain = device_put(b->packed, bytes);
+    void *points = device_take(table.copies_count * bytes),
+         *workspace = device_take(gpu_table_workspace_bytes(&table, group));
+    CHECK_OK(gpu_copy(points, plain, bytes, dev->stream));
+    CHECK_OK(gpu_table_build(points, &table, group, workspace, dev->stream));
+    return points;
 }
 
 static void check_msm(enum curve_id id, enum point_group g, const struct msm_case *m) {
@@ -179,7 +205,7 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     point_generator(&generator, c, g);
     point_mul(&want, c, g, &generator, &sum);
     struct gpu_msm_shape shape = shape_of(m, gpu, dev->info.sm_count);
-    void *points = device_put(bases.packed, m->count * curve_point_bytes(c, g));
+    void *points = points_put(&bases, &shape, m->count, group);
     void *device_scalars = device_put(scalars, m->count * sizeof *scalars);
     size_t msm_bytes;
     struct gpu_msm_memory memory = memory_take(&msm_bytes, &shape, group);
@@ -273,6 +299,18 @@ static void claim_windows(void) {
                       .count = 64, .scalars = c % 3 ? MIX_UNIFORM : MIX_EDGES, .window_bits = c});
     }
 }
+static void claim_tables(void) {
+    bool emulated = device_of_test()->emulated;
+    for (unsigned mix = 0; mix < MIX_COUNT; mix++) {
+        both(&(struct msm_case){.count = emulated ? 10 : 3000,
+                                .scalars = mix,
+                                .bases = mix == MIX_WITNESS ? BASES_WITH_INFINITY
+                                         : mix == MIX_EDGES ? BASES_EQUAL
+                                                            : BASES_DISTINCT,
+                                .window_bits = emulated ? 7 : 0,
+                                .table = true});
+    }
+}
 static void claim_large(void) {
     if (device_of_test()->emulated) {
         check_skip("too large for the emulator");
@@ -308,10 +346,23 @@ static void claim_shapes(void) {
     bad = s;
     bad.scalars_count = 1 << 30;
     CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
-    CHECK_EQ(16, gpu_msm_window(1 << 20, 255));
-    CHECK_EQ(17, gpu_msm_window(1 << 22, 255));
-    CHECK_EQ(20, gpu_msm_window(1 << 24, 255));
-    CHECK_EQ(22, gpu_msm_window(1 << 26, 255));
+    bad = s;
+    bad.scalars_count = 1 << 26; /* 22 windows of them are more than references can name */
+    CHECK_OK(gpu_msm_sizes_of(&z, &(struct gpu_msm_shape){.scalars_count = 1 << 26,
+                                                          .scalar_bits = 254,
+                                                          .window_bits = 12,
+                                                          .chunk_log2 = 25,
+                                                          .lanes_count = 2}));
+    bad.chunk_log2 = 25;
+    bad.table = true;
+    CHECK_ERR(E_RANGE, gpu_msm_sizes_of(&z, &bad));
+    CHECK_EQ(16, gpu_msm_window(1 << 20, 255, false));
+    CHECK_EQ(17, gpu_msm_window(1 << 22, 255, false));
+    CHECK_EQ(20, gpu_msm_window(1 << 24, 255, false));
+    CHECK_EQ(22, gpu_msm_window(1 << 26, 255, false));
+    CHECK_EQ(17, gpu_msm_window(1 << 23, 255,
+                                false)); /* 19 is 0.3 % less work, and thrice the buckets */
+    CHECK_EQ(20, gpu_msm_window(1 << 20, 255, true));
 }
 
 /* The four MSMs of a witness (A, B1, L in G1, B2 in G2) over the same scalars, each on its own and together. */
@@ -401,6 +452,9 @@ static void bench(void) {
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .repeats = 3}},
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 3}},
+        {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .table = true, .repeats = 7}},
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 24, .repeats = 3}},
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 26, .repeats = 3}},
     };
@@ -430,6 +484,7 @@ int kernel_msm(int argc, char **argv) {
         {"msm is right for equal, opposite and infinite points", claim_bases},
         {"msm is right when chunks cut buckets", claim_chunks},
         {"msm is right for every window", claim_windows},
+        {"msm is right for points with their multiples", claim_tables},
         {"msm is right for many points", claim_large},
     };
     static const struct check_claim benches[] = {{"msm bench", bench}};

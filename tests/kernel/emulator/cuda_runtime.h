@@ -84,6 +84,11 @@ static inline uint32_t __shfl_xor_sync(uint32_t, uint32_t value, unsigned lanes)
     const uint32_t *v = emulator_warp_exchange(value, &present);
     return v[(threadIdx.x & 31) ^ lanes];
 }
+static inline uint32_t __shfl_sync(uint32_t, uint32_t value, int source, int width) {
+    uint32_t present, lane = threadIdx.x & 31;
+    const uint32_t *v = emulator_warp_exchange(value, &present);
+    return v[lane / (unsigned)width * (unsigned)width + (unsigned)source];
+}
 static inline int __any_sync(uint32_t, int predicate) {
     return __ballot_sync(~0u, predicate) != 0;
 }
