@@ -25,6 +25,7 @@ struct bench {
     struct key_maker *maker; /* owned: a key in memory, NULL without --synth */
     struct key *key;         /* owned (ref) */
     struct witness witness;  /* owned */
+    void *pinned;            /* the witness's values, with --pin */
     struct backend *backend;
     struct backend_choice choice;
     struct backend_key *backend_key;
@@ -46,6 +47,9 @@ static void bench_done(struct bench *b) {
     }
     if (b->backend_key) {
         b->backend->ops->key_drop(&b->backend_key);
+    }
+    if (b->pinned) {
+        b->backend->ops->unpin(b->backend, b->pinned);
     }
     witness_close(&b->witness);
     key_unref(&b->key);
@@ -72,6 +76,16 @@ static enum err make_key(struct bench *b, const struct args *args) {
     return OK;
 }
 
+/* Made-up values lie in pages of their own. */
+static enum err pin_witness(struct bench *b) {
+    void *values = (void *)(uintptr_t)b->witness.values;
+    REQUIRE(b->backend->ops->pin && b->maker, E_USAGE,
+            "--pin is for --synth and for the cuda backend");
+    TRY(b->backend->ops->pin(b->backend, values, (size_t)b->witness.count * SCALAR_BYTES));
+    b->pinned = values;
+    return OK;
+}
+
 static enum err open_files(struct bench *b, const struct args *args) {
     TRY(key_open(&b->key, args_positional(args, "KEY"),
                  (struct key_options){.allow_insecure = true}));
@@ -84,6 +98,9 @@ static enum err bench_open(struct bench *b, const struct args *args) {
     TRY(backends_open(&b->backend, &b->choice, &options));
     TRY(strcmp(args_text(args, "synth"), "no") != 0 ? make_key(b, args) : open_files(b, args));
     TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
+    if (args_switch(args, "pin")) {
+        TRY(pin_witness(b));
+    }
     uint64_t start_ns = clock_ns();
     TRY(b->backend->ops->key_load(&b->backend_key, b->backend, b->key));
     uint64_t loaded_ns = clock_ns();
@@ -196,6 +213,9 @@ static const struct option options[] = {
      .least = SYNTH_LOG2_MIN,
      .most = SYNTH_LOG2_MAX,
      .text = "With --synth: the domain has 2^N rows."},
+    {.kind = OPTION_SWITCH,
+     .name = "pin",
+     .text = "With --synth: the witness in page-locked memory."},
     OPTION_SYNTH_CURVE,
     OPTION_SYNTH_SEED,
     OPTION_BACKEND,

@@ -123,6 +123,9 @@ static void claim_native(void) {
     expect(&r, 0, "");
     CHECK_HAS(r.out, "\"key\": \"synth bits 2^6\", \"from\": \"memory\"");
     run_free(&r);
+    run_program(&r, &s, NULL, "bench prove --synth bits --log2 6 --backend cpu --pin");
+    expect(&r, 2, "--pin is for --synth and for the cuda backend");
+    run_free(&r);
     run_program(&r, &s, NULL, "bench load synth.native --backend cpu --pin");
     expect(&r, 2, "--pin is for the cuda backend");
     run_free(&r);
