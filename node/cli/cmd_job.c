@@ -7,14 +7,10 @@
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
 #include "node/cli/screen.h"
-#include "proto/fleet.pb-c.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static const uint64_t UNKNOWN_WAIT_NS = UINT64_C(3000000000);
-static const uint64_t PAUSE_NS = UINT64_C(100000000);
 
 static enum err open_job(struct client *c, const char **job, const struct args *args) {
     *job = args_positional(args, "JOB");
@@ -195,54 +191,19 @@ static enum err run_list(struct args *args) {
 
 /* --- cancel --- */
 
-static enum err ask_cancel(Bellows__V1__ControlReply **reply, struct client *c, const char *job,
-                           const char *reason) {
-    Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
-    struct subject subject = subject_ctl_tenant(&c->space, c->tenant, "cancel");
-    m.tenant = (char *)(uintptr_t)c->tenant;
-    m.job_id = (char *)(uintptr_t)job;
-    m.reason = (char *)(uintptr_t)(reason ? reason : "");
-    enum err code = client_control(reply, c, &subject, &m);
-    REQUIRE(code != E_NET && code != E_TIMEOUT, E_NET,
-            "no coordinator answers on %s; nothing was cancelled: %.200s", c->server_shown,
-            fault_of(code).detail);
-    return code;
-}
-
 static enum err run_cancel(struct args *args) {
     AUTO(client_close) struct client c = {0};
-    AUTO(message_free) Bellows__V1__ControlReply *reply = NULL;
     const char *job = NULL;
-    uint64_t start_ns = clock_ns();
+    enum job_state now;
     TRY(open_job(&c, &job, args));
-    for (
-        ;
-        ;) { /* a job sent a moment ago may not be taken in yet, a coordinator just started not lead yet */
-        enum err code = ask_cancel(&reply, &c, job, args_text(args, "reason"));
-        bool late = clock_ns() - start_ns > UNKNOWN_WAIT_NS;
-        if (code != E_NET || late) {
-            TRY(code);
-        }
-        if (reply && (reply->ok || late)) {
-            break;
-        }
-        message_free(&reply);
-        clock_sleep_ns(PAUSE_NS);
-    }
-    if (!reply->ok) {
-        enum err code = E_INTERNAL;
-        (void)err_from_name(&code, reply->error_name);
-        FAIL(code, "%s", reply->error_detail);
-    }
-    const char *state = job_state_name((enum job_state)reply->state);
+    TRY(client_cancel(&now, &c, job, args_text(args, "reason")));
+    const char *state = job_state_name(now);
     if (args_switch(args, "json")) {
         printf("{\"job\": \"%s\", \"tenant\": \"%s\", \"state\": \"%s\"}\n", job, c.tenant, state);
     } else {
-        printf("job %s %s\n", job,
-               reply->state == BELLOWS__V1__JOB_STATE__JOB_CANCELLED ? "cancelled" : state);
+        printf("job %s %s\n", job, state);
     }
-    REQUIRE(reply->state == BELLOWS__V1__JOB_STATE__JOB_CANCELLED, E_RANGE,
-            "job %s had ended before: it is %s", job, state);
+    REQUIRE(now == JOB_CANCELLED, E_RANGE, "job %s had ended before: it is %s", job, state);
     return OK;
 }
 

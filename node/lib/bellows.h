@@ -121,6 +121,8 @@ BELLOWS_API int bellows_submit(struct bellows_job **out, struct bellows *fleet,
 /* A job sent before, perhaps by another process. bellows_wait says BELLOWS_INPUT when there is none. */
 BELLOWS_API int bellows_find(struct bellows_job **out, struct bellows *fleet, const char *job,
                              struct bellows_error *error);
+/* Stops it, waiting or running; who waits for it then hears E_CANCELLED. BELLOWS_INPUT with E_RANGE: it had ended before. */
+BELLOWS_API int bellows_cancel(struct bellows_job *job, struct bellows_error *error);
 BELLOWS_API const char *bellows_job_id(const struct bellows_job *job);
 BELLOWS_API void bellows_job_close(struct bellows_job **job); /* forgets it; the fleet goes on */
 

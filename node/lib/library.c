@@ -22,6 +22,7 @@ struct bellows_key {
     char digest[SHA256_HEX_BYTES];
 };
 struct bellows_job {
+    const struct client *client; /* lent from its connection */
     char id[ID_BYTES_MAX + 1];
     struct submission *submission; /* owned; NULL: found, not sent */
     struct waiter *waiter;         /* owned; of a found one */
@@ -136,6 +137,7 @@ static enum err job_send(struct bellows_job **out, struct bellows *fleet,
         options.deadline_unix_ms = clock_unix_ns() / 1000000 + o->deadline_ms;
     }
     TRY(mem_new(&job, 1, sizeof *job));
+    job->client = &fleet->client;
     TRY(submission_open(&job->submission, key->key, count));
     for (size_t i = 0; i < count; i++) {
         TRY(add_witness(job->submission, &witnesses[i], i));
@@ -158,6 +160,7 @@ static enum err job_find(struct bellows_job **out, struct bellows *fleet, const 
     AUTO(bellows_job_close) struct bellows_job *job = NULL;
     TRY(id_check(id ? id : "", "job"));
     TRY(mem_new(&job, 1, sizeof *job));
+    job->client = &fleet->client;
     snprintf(job->id, sizeof job->id, "%s", id);
     TRY(waiter_open(&job->waiter, &fleet->client, job->id, NULL));
     *out = TAKE(job);
@@ -167,6 +170,18 @@ static enum err job_find(struct bellows_job **out, struct bellows *fleet, const 
 int bellows_find(struct bellows_job **out, struct bellows *fleet, const char *job,
                  struct bellows_error *error) {
     return answer(job_find(out, fleet, job), error);
+}
+
+static enum err job_cancel(const struct bellows_job *job) {
+    enum job_state state;
+    TRY(client_cancel(&state, job->client, job->id, "cancelled by its submitter"));
+    REQUIRE(state == JOB_CANCELLED, E_RANGE, "job %s had ended before: it is %s", job->id,
+            job_state_name(state));
+    return OK;
+}
+
+int bellows_cancel(struct bellows_job *job, struct bellows_error *error) {
+    return answer(job_cancel(job), error);
 }
 
 const char *bellows_job_id(const struct bellows_job *job) {

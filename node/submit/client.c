@@ -12,6 +12,8 @@
 #include "proto/unpack.h"
 
 static const uint64_t CONTROL_WAIT_NS = UINT64_C(5000000000);
+static const uint64_t UNKNOWN_WAIT_NS = UINT64_C(3000000000);
+static const uint64_t PAUSE_NS = UINT64_C(100000000);
 
 /* One question spares the wait for an answer that nobody can give. A role may not ask for a stream's state, which holds
  * everybody's subjects; it may read the lease. */
@@ -87,6 +89,46 @@ enum err client_control(Bellows__V1__ControlReply **reply, const struct client *
                           CONTROL_WAIT_NS));
     return message_unpack(reply, &bellows__v1__control_reply__descriptor, answer.data,
                           CONTROL_BYTES_MAX, "control reply");
+}
+
+/* --- Cancelling --- */
+
+static enum err ask_cancel(Bellows__V1__ControlReply **reply, const struct client *c,
+                           const char *job, const char *reason) {
+    Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
+    struct subject subject = subject_ctl_tenant(&c->space, c->tenant, "cancel");
+    m.tenant = (char *)(uintptr_t)c->tenant;
+    m.job_id = (char *)(uintptr_t)job;
+    m.reason = (char *)(uintptr_t)(reason ? reason : "");
+    enum err code = client_control(reply, c, &subject, &m);
+    REQUIRE(code != E_NET && code != E_TIMEOUT, E_NET,
+            "no coordinator answers on %s; nothing was cancelled: %.200s", c->server_shown,
+            fault_of(code).detail);
+    return code;
+}
+
+enum err client_cancel(enum job_state *state, const struct client *c, const char *job,
+                       const char *reason) {
+    AUTO(message_free) Bellows__V1__ControlReply *reply = NULL;
+    uint64_t start_ns = clock_ns();
+    while (!reply || !reply->ok) {
+        message_free(&reply);
+        enum err code = ask_cancel(&reply, c, job, reason);
+        bool late = clock_ns() - start_ns > UNKNOWN_WAIT_NS;
+        if (code != E_NET || late) {
+            TRY(code);
+        }
+        if (late && !reply->ok) {
+            enum err refusal = E_INTERNAL;
+            (void)err_from_name(&refusal, reply->error_name);
+            FAIL(refusal, "%s", reply->error_detail);
+        }
+        if (!reply || !reply->ok) {
+            clock_sleep_ns(PAUSE_NS);
+        }
+    }
+    *state = (enum job_state)reply->state;
+    return OK;
 }
 
 /* --- Keys --- */

@@ -32,6 +32,10 @@ struct job_place client_place(const struct client *c, const char *job);
 /* Asks whoever answers on a `ctl` subject; *reply: message_free. E_NET when nobody does. */
 FALLIBLE client_control(Bellows__V1__ControlReply **reply, const struct client *c,
                         const struct subject *subject, Bellows__V1__Control *request);
+/* Stops a job. *state is what it is then: cancelled, or how it had ended before. Asks again for three seconds, since a job sent a moment
+ * ago may not be taken in yet, and a coordinator just started may not lead yet; then E_NET, or the coordinator's refusal. */
+FALLIBLE client_cancel(enum job_state *state, const struct client *c, const char *job,
+                       const char *reason);
 /* Stores the key in the fleet if it is not there yet. *stored says whether it had to be. */
 FALLIBLE client_push_key(bool *stored, const struct client *c, struct key *key,
                          const struct sha256 *digest);

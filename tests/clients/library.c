@@ -213,7 +213,35 @@ static void claim_orders(void) {
         CHECK_HAS(bellows_result_proof(result, 0), "\"pi_a\"");
         bellows_result_free(&result);
     }
+    expect(bellows_cancel(job, &error), &error, BELLOWS_INPUT, "E_RANGE", "it is done");
     bellows_job_close(&job);
+    bellows_close(&fleet);
+    host_stop(&h);
+}
+
+/* No node runs, so the job waits. */
+static void claim_cancel(void) {
+    struct host h;
+    struct bellows_error error = {0};
+    struct bellows *fleet = NULL;
+    struct bellows_key *key = NULL;
+    struct bellows_job *job = NULL;
+    struct bellows_result *result = NULL;
+    struct bellows_witness witness = {.path = check_vectors("bn128/mul-contrib/witness.wtns")};
+    host_start(&h);
+    CHECK_EQ(BELLOWS_OK,
+             bellows_open(&fleet, &(struct bellows_options){.server = url_of(&h)}, NULL));
+    CHECK_EQ(BELLOWS_OK,
+             bellows_key_open(&key, check_vectors("bn128/mul-contrib/circuit.zkey"), 0, NULL));
+    CHECK_EQ(BELLOWS_OK, bellows_submit(&job, fleet, key, &witness, 1, NULL, NULL));
+    expect(bellows_wait(&result, job, 300, &error), &error, BELLOWS_NETWORK, "E_TIMEOUT", "");
+    int answer = bellows_cancel(job, &error);
+    CHECK_MSG(!answer, "%s: %s", error.name, error.detail);
+    expect(bellows_wait(&result, job, 60000, &error), &error, BELLOWS_NETWORK, "E_CANCELLED",
+           "cancelled");
+    CHECK(!result);
+    bellows_job_close(&job);
+    bellows_key_close(&key);
     bellows_close(&fleet);
     host_stop(&h);
 }
@@ -251,6 +279,7 @@ int main(int argc, char **argv) {
         {"what cannot be used is refused with a code and a sentence", claim_refusals},
         {"keys close early, jobs are found again, a failed job's error is the answer",
          claim_orders},
+        {"a job is cancelled, and who waits hears of it", claim_cancel},
         {"verifying says yes, no or could not tell", claim_verify},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
