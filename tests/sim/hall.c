@@ -17,7 +17,14 @@
 #include "node/base/mem.h"
 #include "node/daemon/lane.h"
 
-enum { WORKERS = 32, LANES_PER_CONTROL = 25, LANES_PER_BULK = 100, LINKS_MAX = 256 };
+enum {
+    WORKERS = 16,
+    OPEN_TRIES = 30,
+    LANES_PER_CONTROL = 25,
+    LANES_PER_BULK = 100,
+    LINKS_MAX = 256
+};
+static const uint64_t OPEN_PAUSE_NS = UINT64_C(300000000);
 static const uint64_t LANE_MEMORY_BYTES = UINT64_C(64) << 20;
 
 struct place {              /* of one lane */
@@ -69,10 +76,22 @@ static void close_lane(struct place *p) {
     backend_close(&p->prover);
 }
 
+/* Tries again while the server is too busy to answer, as a lane's process does. */
+static enum err open_patiently(struct hall *h, unsigned idx) {
+    for (int n = 1;; n++) {
+        enum err code = open_lane(h, idx);
+        if ((code != E_NET && code != E_TIMEOUT) || n == OPEN_TRIES) {
+            return code;
+        }
+        close_lane(&h->places[idx]);
+        clock_sleep_ns(OPEN_PAUSE_NS);
+    }
+}
+
 static void *open_main(void *ctx) {
     struct hall *h = ctx;
     for (unsigned i; (i = atomic_fetch_add(&h->next, 1)) < h->options.lanes_count;) {
-        h->places[i].fault = fault_of(open_lane(h, i));
+        h->places[i].fault = fault_of(open_patiently(h, i));
     }
     return NULL;
 }

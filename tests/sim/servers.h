@@ -14,4 +14,4 @@ struct servers {
 };
 /* Instead of host_start: servers and a coordinator. */
 void servers_start(struct servers *out, struct host *h, unsigned count);
-void servers_stop(struct servers *s); /* before host_stop */
+void servers_stop(struct servers *s); /* after host_stop */

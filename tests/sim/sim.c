@@ -188,6 +188,21 @@ static const char *url_of(const struct sim *s) {
 
 /* --- Setting up --- */
 
+/* By the number of their entries: reading a thousand of them again and again would be a load of its own. */
+static void wait_for_lanes(struct sim *s) {
+    struct subject bucket = kv_bucket_name(&s->host.user.space, "lanes");
+    char stream[SUBJECT_BYTES_MAX + 8];
+    struct stream_info info = {0};
+    uint64_t start_ns = clock_ns();
+    snprintf(stream, sizeof stream, "KV_%s", bucket.text);
+    while (stream_info(&info, s->host.user.link, stream) != OK ||
+           info.messages_count < (uint64_t)asked.lanes) {
+        CHECK_MSG(clock_ns() - start_ns < 120 * SECOND, "%" PRIu64 " of %.0f lanes are there",
+                  info.messages_count, asked.lanes);
+        clock_sleep_ns(COUNT_NS);
+    }
+}
+
 static void start(struct sim *s) {
     char cache[400], tail[128], witness[128];
     struct ran ran;
@@ -216,7 +231,7 @@ static void start(struct sim *s) {
                                    .seed = (uint64_t)asked.seed};
     uint64_t start_ns = clock_ns();
     CHECK_OK(hall_open(&s->hall, &options));
-    host_wait_for_lanes(&s->host, (unsigned)asked.lanes);
+    wait_for_lanes(s);
     printf("lanes    %u on %u nodes, ready after %.1f s\n", options.lanes_count,
            (options.lanes_count + LANES_PER_NODE - 1) / LANES_PER_NODE,
            (double)(clock_ns() - start_ns) / 1e9);
@@ -504,8 +519,8 @@ static void sim_stop(struct sim *s) {
     transport_close(&s->ear);
     load_close(&s->load);
     hall_close(&s->hall);
-    servers_stop(&s->servers);
     host_stop(&s->host);
+    servers_stop(&s->servers);
 }
 
 static void sim_free(struct sim *s) {
@@ -584,7 +599,7 @@ int main(int argc, char **argv) {
     /* Each lane's subscriptions would have threads of their own; so the library's few hand out all messages. */
     setenv("NATS_DEFAULT_TO_LIB_MSG_DELIVERY", "1", 1);
     if (asked.idle > 0) {
-        asked.sigma = 0;
+        asked.sigma = asked.load_ms = 0; /* what is over is the fleet's */
         return check_main(1, (char **)(uintptr_t)left, idle_claims, COUNT_OF(idle_claims));
     }
     return check_main(1, (char **)(uintptr_t)left, claims, COUNT_OF(claims));
