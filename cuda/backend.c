@@ -2,7 +2,7 @@
  *
  *   key_load    points as they lie in the file, matrices as rows with a dictionary, twiddles: uploaded once
  *   witness     values ─copy─▶ pinned ─▶ device ─▶ digits, sort              (one sort for A, B1, B2, L)
- *   evaluate    a = A·w, b = B·w
+ *   evaluate    a = A·w, b = B·w, unless they came with the values and in the same way
  *   quotient    scalars of H
  *   msm         the tree of additions over the sorted pairs; H's pairs are sorted when its turn comes
  *   sums        the host waits, takes the last steps of five sums
@@ -86,6 +86,7 @@ struct backend_slot {
     bool witness_begun, h_begun;
     unsigned turn;
     size_t staged_bytes; /* of the witness in pinned memory: none when it came pinned */
+    bool evaluated;      /* a and b came with it */
     bool summed;         /* the device has nothing more to do with the host's memory */
     struct range_result last;
     struct sums added;
@@ -408,23 +409,46 @@ static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot, bool h) {
 /* --- the witness's way into device memory --- */
 /* Pinned values go straight; others by way of the slot's pinned memory, piece after piece, so that the copy engine works
  * while the next piece is copied. */
-static enum err upload_witness(struct backend_slot *s, const struct witness *w, size_t bytes) {
+static enum err upload_values(struct backend_slot *s, char *device, const uint8_t *values,
+                              size_t bytes) {
     const struct gpu_layout *l = &s->key->layout;
-    char *device = s->memory + l->witness.at, *staged = s->pinned + l->staged.at;
-    size_t room = l->staged.bytes;
-    s->staged_bytes = 0;
-    if (gpu_pinned_is(w->values) && gpu_pinned_is(w->values + bytes - 1)) {
-        return gpu_upload(device, w->values, bytes, s->streams.main);
+    char *staged = s->pinned + l->staged.at;
+    size_t room = l->staged.bytes, most = bytes < room ? bytes : room;
+    if (gpu_pinned_is(values) && gpu_pinned_is(values + bytes - 1)) {
+        return gpu_upload(device, values, bytes, s->streams.main);
     }
-    s->staged_bytes = bytes < room ? bytes : room;
+    TRY(s->staged_bytes ? gpu_stream_wait(s->streams.main) : OK); /* the vector before is sent */
+    s->staged_bytes = most > s->staged_bytes ? most : s->staged_bytes;
     for (size_t at = 0, to = 0, part; at < bytes; at += part, to = (to + part) % room) {
         if (at > 0 && to == 0) { /* from the front again, once that is sent */
             TRY(gpu_stream_wait(s->streams.main));
         }
         part = bytes - at < UPLOAD_PIECE ? bytes - at : UPLOAD_PIECE;
         part = part < room - to ? part : room - to;
-        copiers_copy(s->key->backend->copiers, staged + to, w->values + at, part);
+        copiers_copy(s->key->backend->copiers, staged + to, values + at, part);
         TRY(gpu_upload(device + at, staged + to, part, s->streams.main));
+    }
+    return OK;
+}
+
+/* Rows behind those that came are 0. */
+static enum err upload_rows(struct backend_slot *s, struct gpu_piece to, const uint8_t *values,
+                            uint64_t count) {
+    size_t bytes = (size_t)count * SCALAR_BYTES;
+    ASSERT(bytes <= to.bytes);
+    TRY(upload_values(s, s->memory + to.at, values, bytes));
+    return gpu_fill(s->memory + to.at + bytes, 0, to.bytes - bytes, s->streams.main);
+}
+
+static enum err upload_witness(struct backend_slot *s, const struct witness *w) {
+    const struct gpu_layout *l = &s->key->layout;
+    size_t bytes = (size_t)w->count * SCALAR_BYTES;
+    ASSERT(bytes == l->witness.bytes);
+    s->evaluated = w->a != NULL;
+    TRY(upload_values(s, s->memory + l->witness.at, w->values, bytes));
+    if (s->evaluated) {
+        TRY(upload_rows(s, l->a, w->a, w->rows_count));
+        TRY(upload_rows(s, l->b, w->b, w->rows_count));
     }
     return OK;
 }
@@ -444,6 +468,7 @@ static enum err take_brought(struct backend_slot *s, uint64_t ticket) {
                                          {s->memory + l->b.at, l->b.bytes},
                                          {s->memory + l->witness.at, l->witness.bytes}};
     unsigned count = s->inbox.vectors_count;
+    s->evaluated = count > 1;
     ASSERT(count == 1 || count == COUNT_OF(places));
     return inbox_take(&s->inbox, ticket, places + COUNT_OF(places) - count, count, s->streams.main);
 }
@@ -452,16 +477,14 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
                              struct job_watch *watch) {
     s->watch = watch;
     TRY(begin(s, STEP_WITNESS));
-    size_t bytes = (size_t)w->count * SCALAR_BYTES;
-    ASSERT(bytes == s->key->layout.witness.bytes);
     s->summed = false;
+    s->staged_bytes = 0;
     TRY(gpu_event_record(s->done[0], s->streams.main));
     if (w->brought) {
-        s->staged_bytes = 0;
         TRY(gpu_event_record(s->uploaded, s->streams.main));
         TRY(take_brought(s, w->brought));
     } else {
-        TRY(upload_witness(s, w, bytes));
+        TRY(upload_witness(s, w));
         TRY(gpu_event_record(s->uploaded, s->streams.main));
     }
     if (s->key->layout.parts_count == 1) {
@@ -487,7 +510,7 @@ static enum err quotient_run(struct backend_slot *s) {
 
 static enum err slot_evaluate(struct backend_slot *s) {
     TRY(begin(s, STEP_EVALUATE));
-    TRY(rows_run(s));
+    TRY(s->evaluated ? OK : rows_run(s));
     if (s->key->layout.parts_count == 1) {
         TRY(pairs_sort(s, PAIRS_WITNESS, false));
     }

@@ -34,8 +34,10 @@ struct body_vector {
 FALLIBLE body_vector_open(struct body_vector *out, enum section_kind raw_kind, struct bytes values,
                           const uint64_t r[4], struct pool *pool);
 void body_vector_close(struct body_vector *v); /* wipes what is owned */
-/* The layout of one witness, its section RAW or PACKED. */
-FALLIBLE body_layout_of_witness(struct frame_layout *out, const struct frame_section *section);
+enum { BODY_VECTORS_MAX = 3 };
+/* The layout of a job's vectors, each RAW or PACKED, in the order of body_form. */
+FALLIBLE body_layout_of(struct frame_layout *out, const struct frame_section *sections,
+                        size_t count);
 /* Encodes into one block if it stays within bytes_max, for an inline body: *out is the caller's (mem_free); out->ptr is NULL
  * when it would not fit. */
 FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
@@ -52,6 +54,11 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
                        struct body_place place);
 
 /* --- Reading --- */
+
+/* What a partition is proved from, as the number of its sections: an assignment; or a, b and an assignment, in this order. */
+enum body_form { BODY_WITNESS = 1, BODY_EVALUATIONS = 3 };
+/* E_FORMAT for any other sections, and where a and b are not of one length. */
+FALLIBLE body_form_of(enum body_form *out, const struct frame_layout *layout);
 
 struct body_reader; /* opaque */
 /* dest[i] is the final place of section i, exactly its raw_bytes long; lent until body_reader_free. memory_bytes_max: what was

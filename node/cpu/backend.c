@@ -387,7 +387,8 @@ static enum err cpu_witness(struct backend_slot *s, const struct witness *w,
 struct evaluate_job {
     const struct cpu_ops *ops;
     struct matrix matrix;
-    const struct key *native; /* NULL: by the matrix's terms */
+    const struct key *native;    /* NULL: by the matrix's terms */
+    const struct witness *given; /* NULL: nothing was evaluated before */
     size_t tasks;
     const _Atomic int *cancel;
 };
@@ -398,7 +399,13 @@ static void evaluate_task(void *ctx, size_t idx, unsigned worker_idx) {
     if (!atomic_load_explicit(job->cancel, memory_order_relaxed)) {
         const size_t rows = job->matrix.rows_count, from = rows * idx / job->tasks,
                      to = rows * (idx + 1) / job->tasks;
-        if (job->native) {
+        if (job->given) {
+            const struct witness *w = job->given;
+            struct rows_given a = {w->a, w->rows_count, job->matrix.rows[0]},
+                              b = {w->b, w->rows_count, job->matrix.rows[1]};
+            job->ops->rows->enter(&a, from, to);
+            job->ops->rows->enter(&b, from, to);
+        } else if (job->native) {
             rows_multiply(job->ops, job->native, &job->matrix, from, to);
         } else {
             job->ops->matrix->evaluate(&job->matrix, from, to);
@@ -423,6 +430,7 @@ static enum err cpu_evaluate(struct backend_slot *s) {
                             ntt_rows(body, s->b, shape->domain_log2)},
                    .rows_count = shape->domain_size},
         .native = shape->format == KEY_FORMAT_NATIVE ? s->key->key : NULL,
+        .given = s->witness->a ? s->witness : NULL,
         .cancel = &s->watch->cancel};
     const size_t most = shape->domain_size / ROWS_LEAST + 1, least = shape->domain_size / ROWS_MOST;
     job.tasks = (size_t)TASKS_PER_THREAD * pool_threads_count(pool);

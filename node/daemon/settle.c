@@ -15,14 +15,14 @@ static const uint64_t IDLE_NS = UINT64_C(500000000);
 /* --- Settling --- */
 
 static enum err blame(struct lane *lane, struct lane_job *job, enum opinion_finding finding) {
-    const char *device = lane->backend->device_name;
+    const char *witness = witness_title(&job->witness), *device = lane->backend->device_name;
     switch (finding) {
     case OPINION_UNSAT:
-        FAIL(
-            E_UNSAT,
-            "the witness does not satisfy the circuit of this key (two machines computed the same, "
-            "and the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
-            "constraint");
+        FAIL(E_UNSAT,
+             "the %s does not satisfy the circuit of this key (two machines computed the same, and "
+             "the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
+             "constraint",
+             witness);
     case OPINION_DEVICE:
         FAIL(E_DEVICE,
              "%s computed this job wrongly: two computations elsewhere agree on other sums",
@@ -33,11 +33,12 @@ static enum err blame(struct lane *lane, struct lane_job *job, enum opinion_find
                                       "checked the work of %s",
                                       device));
         lane_strike(lane, job); /* who checks wrongly is no use as a check */
-        FAIL(E_UNSAT,
-             "the witness does not satisfy the circuit of this key (two of three computations "
-             "agree, "
-             "and the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
-             "constraint");
+        FAIL(
+            E_UNSAT,
+            "the %s does not satisfy the circuit of this key (two of three computations agree, and "
+            "the proof does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the "
+            "constraint",
+            witness);
     case OPINION_NEITHER:
         break;
     }

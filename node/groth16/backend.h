@@ -19,7 +19,7 @@
 
 enum prove_step {
     STEP_WITNESS,  /* scalars to where the backend computes */
-    STEP_EVALUATE, /* a = A·w, b = B·w */
+    STEP_EVALUATE, /* a = A·w, b = B·w, where they did not come with the witness */
     STEP_QUOTIENT, /* six transforms: scalars of H */
     STEP_MSM_A,
     STEP_MSM_B1,
@@ -85,7 +85,8 @@ struct backend_ops {
     FALLIBLE (*slot_open)(struct backend_slot **out, struct backend_key *key);
     void (*slot_close)(struct backend_slot **slot);
 
-    /* One job. `w` stays valid until sums returned. */
+    /* One job. `w` stays valid until sums returned. Evaluations in it take the place of the key's matrices; they are shorter
+     * than the domain by rows of 0. */
     FALLIBLE (*witness)(struct backend_slot *s, const struct witness *w, struct job_watch *watch);
     FALLIBLE (*evaluate)(struct backend_slot *s);
     FALLIBLE (*quotient)(struct backend_slot *s);

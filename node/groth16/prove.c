@@ -241,6 +241,7 @@ enum err prove_settle(const struct sums *first, struct backend *b, struct backen
             "overclocking?)",
             b->device_name);
     FAIL(E_UNSAT,
-         "the witness does not satisfy the circuit of this key (computed twice, the proof "
-         "does not verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the constraint");
+         "the %s does not satisfy the circuit of this key (computed twice, the proof does not "
+         "verify); `bellows wtns check CIRCUIT.r1cs WITNESS` names the constraint",
+         witness_title(w));
 }

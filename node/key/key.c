@@ -99,21 +99,17 @@ static bool starts_like_bellman(struct bytes file) {
            bellman_g1_read(&alpha, c, bytes_of(file.ptr, c->g1_bytes), false, false) == OK;
 }
 
-static bool is_native(struct bytes file) {
-    return file.len >= 8 && !memcmp(file.ptr, "BELLOWSK", 8);
-}
-
 FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name) {
     enum file_kind kind = file_kind_of(file);
     if (kind == FILE_ZKEY) {
         return zkey_parse(out, file, name);
     }
-    if (is_native(file)) {
+    if (kind == FILE_NATIVE) {
         return native_parse(out, file, name, false);
     }
-    REQUIRE(kind != FILE_WTNS, E_FORMAT,
-            "%s: this is a witness (.wtns), not a key; the key comes first, then the witness",
-            name);
+    REQUIRE(kind != FILE_WTNS && kind != FILE_EVALUATIONS, E_FORMAT,
+            "%s: this is %s, not a key; the key comes first, then the witness", name,
+            file_kind_title(kind));
     REQUIRE(kind == FILE_UNKNOWN || kind == FILE_RAW_SCALARS, E_FORMAT,
             "%s: this is %s, not a proving key (.zkey or bellman .params)", name,
             file_kind_title(kind));
@@ -189,8 +185,9 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
         key->guard = guard_open(key->map.base, key->map.bytes.len);
         mapping_advise(key->map.bytes, MADV_RANDOM); /* headers and single points */
     }
-    enum err e =
-        is_native(key->map.bytes) ? native_open(key) : key_parse(&key->parts, key->map.bytes, path);
+    enum err e = file_kind_of(key->map.bytes) == FILE_NATIVE
+                     ? native_open(key)
+                     : key_parse(&key->parts, key->map.bytes, path);
     TRY(intact(&key->guard,
                path)); /* first: zeros in place of lost pages explain any other error */
     TRY(e);

@@ -13,7 +13,7 @@
 
 static const struct {
     const char *magic; /* NULL: not a container */
-    uint32_t version;  /* the one that is read */
+    uint32_t version;  /* the one that is read; 0: by a reader of its own */
     const char *title;
 } kinds[FILE_KINDS_COUNT] = {
     [FILE_UNKNOWN] = {NULL, 0, "a file of unknown kind"},
@@ -21,6 +21,8 @@ static const struct {
     [FILE_WTNS] = {"wtns", 2, "a witness (.wtns)"},
     [FILE_R1CS] = {"r1cs", 1, "a constraint system (.r1cs)"},
     [FILE_PTAU] = {"ptau", 1, "a powers-of-tau file (.ptau)"},
+    [FILE_NATIVE] = {"BELLOWSK", 0, "a proving key (native)"},
+    [FILE_EVALUATIONS] = {"BELLOWSE", 0, "evaluations of a circuit"},
     [FILE_JSON] = {NULL, 0, "JSON text"},
     [FILE_HTML] = {NULL, 0, "a web page, probably an error page saved in place of the download"},
     [FILE_LFS_POINTER] = {NULL, 0, "a git-lfs pointer; `git lfs pull` fetches the file itself"},
@@ -61,7 +63,7 @@ static bool looks_like_raw_scalars(struct bytes file) {
 
 enum file_kind file_kind_of(struct bytes file) {
     for (unsigned kind = 0; kind < FILE_KINDS_COUNT; kind++) {
-        if (kinds[kind].magic && starts_with(file, kinds[kind].magic, 4)) {
+        if (kinds[kind].magic && starts_with(file, kinds[kind].magic, strlen(kinds[kind].magic))) {
             return (enum file_kind)kind;
         }
     }

@@ -40,6 +40,8 @@ enum file_kind {
     FILE_WTNS,
     FILE_R1CS,
     FILE_PTAU,
+    FILE_NATIVE,      /* a key in our own layout */
+    FILE_EVALUATIONS, /* a, b and an assignment */
     FILE_JSON,
     FILE_HTML,        /* an error page saved in place of a download */
     FILE_LFS_POINTER, /* a git-lfs pointer: the file itself was never fetched */

@@ -119,16 +119,16 @@ static enum err upload_frame(void *ctx, struct bytes frame) {
 
 static enum err upload_once(struct body_summary *summary, struct submission *s,
                             struct part_draft *p, const struct frame_layout *layout,
-                            struct bytes data) {
+                            const struct bytes *data) {
     AUTO(object_upload_close) struct object_upload *upload = NULL;
     struct subject bucket = bucket_in(&s->client->space, s->client->tenant);
     TRY(object_upload_open(&upload, s->client->transport, bucket.text, p->object_name));
-    TRY(body_write(summary, layout, &data, upload_frame, upload));
+    TRY(body_write(summary, layout, data, upload_frame, upload));
     return object_upload_commit(&p->object, upload);
 }
 
 static enum err put_object(struct body_summary *summary, struct submission *s, struct part_draft *p,
-                           const struct frame_layout *layout, struct bytes data) {
+                           const struct frame_layout *layout, const struct bytes *data) {
     enum err code = OK;
     if (!s->bucket_made && !s->client->has_role) { /* else an operator has made it */
         TRY(fleet_ensure_tenant(s->client->transport, &s->client->space, s->client->tenant,
@@ -144,20 +144,50 @@ static enum err put_object(struct body_summary *summary, struct submission *s, s
     return code;
 }
 
+struct vectors {                             /* a witness as it travels */
+    struct body_vector at[BODY_VECTORS_MAX]; /* owned */
+    struct frame_section sections[BODY_VECTORS_MAX];
+    struct bytes data[BODY_VECTORS_MAX]; /* lent from them */
+    size_t count;
+};
+
+static void vectors_done(struct vectors *v) {
+    for (size_t i = 0; i < BODY_VECTORS_MAX; i++) {
+        body_vector_close(&v->at[i]);
+    }
+}
+
+static enum err vector_add(struct vectors *v, enum section_kind kind, const uint8_t *values,
+                           uint64_t count, const uint64_t r[4], struct pool *pool) {
+    TRY(body_vector_open(&v->at[v->count], kind, bytes_of(values, (size_t)count * SCALAR_BYTES), r,
+                         pool));
+    v->sections[v->count] = v->at[v->count].section;
+    v->data[v->count] = v->at[v->count].data;
+    v->count++;
+    return OK;
+}
+
+static enum err vectors_of(struct vectors *out, const struct witness *w, struct pool *pool) {
+    const uint64_t *r = w->curve->r.w;
+    if (w->a) {
+        TRY(vector_add(out, SECTION_EVALUATIONS_A_RAW, w->a, w->rows_count, r, pool));
+        TRY(vector_add(out, SECTION_EVALUATIONS_B_RAW, w->b, w->rows_count, r, pool));
+    }
+    return vector_add(out, SECTION_WITNESS_RAW, w->values, w->count, r, pool);
+}
+
 static enum err write_body(struct submission *s, size_t idx, struct pool *pool) {
     struct part_draft *p = &s->parts[idx];
     struct frame_layout layout;
     struct body_summary summary;
-    AUTO(body_vector_close) struct body_vector v = {0};
+    AUTO(vectors_done) struct vectors v = {0};
     struct body_place place = {0};
     p->bucket = bucket_in(&s->client->space, s->client->tenant);
     size_t inline_max =
         s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
-    TRY(body_vector_open(&v, SECTION_WITNESS_RAW,
-                         bytes_of(p->witness.values, p->witness.count * SCALAR_BYTES),
-                         p->witness.curve->r.w, pool));
-    TRY(body_layout_of_witness(&layout, &v.section));
-    TRY(body_write_inline(&summary, &p->frames, &layout, &v.data, inline_max));
+    TRY(vectors_of(&v, &p->witness, pool));
+    TRY(body_layout_of(&layout, v.sections, v.count));
+    TRY(body_write_inline(&summary, &p->frames, &layout, v.data, inline_max));
     if (p->frames.ptr) {
         s->inline_left -= p->frames.len;
         place.inline_frames = bytes_of(p->frames.ptr, p->frames.len);

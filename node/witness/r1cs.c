@@ -203,6 +203,33 @@ struct r1cs_constraint r1cs_constraint_at(const struct r1cs *r, uint32_t idx) {
     return take_constraint(&at);
 }
 
+/* Rows of evaluations behind the constraints: one for each public wire, a the wire and b 0. */
+static FALLIBLE public_rows_check(const struct r1cs *r, const struct witness *w) {
+    static const struct scalar zero;
+    uint64_t publics = (uint64_t)r->outputs_count + r->public_inputs_count + 1;
+    REQUIRE(w->rows_count == r->constraints_count + publics, E_RANGE,
+            "a and b have %" PRIu64 " rows; %" PRIu32 " constraints and %" PRIu64
+            " public wires, the constant among them, make %" PRIu64,
+            w->rows_count, r->constraints_count, publics, r->constraints_count + publics);
+    for (uint64_t i = 0; i < publics; i++) {
+        uint64_t row = r->constraints_count + i;
+        REQUIRE(!memcmp(w->a + SCALAR_BYTES * row, w->values + SCALAR_BYTES * i, SCALAR_BYTES) &&
+                    !memcmp(w->b + SCALAR_BYTES * row, &zero, SCALAR_BYTES),
+                E_UNSAT,
+                "row %" PRIu64 " belongs to public wire %" PRIu64
+                ": a must be the wire there and b 0",
+                row, i);
+    }
+    return OK;
+}
+
+/* Is row i of the evaluations, if there are any, what the assignment gives? */
+static bool is_evaluation(const struct witness *w, uint32_t i, const struct scalar *a,
+                          const struct scalar *b) {
+    return !w->a || (!memcmp(w->a + (size_t)SCALAR_BYTES * i, a, SCALAR_BYTES) &&
+                     !memcmp(w->b + (size_t)SCALAR_BYTES * i, b, SCALAR_BYTES));
+}
+
 FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const struct witness *w) {
     const struct curve *c = r->curve;
     REQUIRE(w->curve == c, E_CURVE, "the witness is for %s, the constraint system for %s",
@@ -210,8 +237,9 @@ FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const str
     REQUIRE(w->count == r->wires_count, E_RANGE,
             "the witness has %" PRIu64 " values, the constraint system %" PRIu32 " wires", w->count,
             r->wires_count);
+    TRY(w->a ? public_rows_check(r, w) : OK);
     const uint8_t *at = r->constraints.ptr;
-    uint32_t bad_count = 0, first_bad = 0;
+    uint32_t bad_count = 0, first_bad = 0, wrong_count = 0, first_wrong = 0;
     for (uint32_t i = 0; i < r->constraints_count; i++) {
         struct r1cs_constraint constraint = take_constraint(&at);
         struct scalar a = r1cs_list_sum(&constraint.lists[0], c, w);
@@ -221,6 +249,9 @@ FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const str
         if (memcmp(&product, &want, sizeof want) != 0) {
             first_bad = bad_count ? first_bad : i;
             bad_count++;
+        } else if (!is_evaluation(w, i, &a, &b)) {
+            first_wrong = wrong_count ? first_wrong : i;
+            wrong_count++;
         }
     }
     TRY(r->map.path ? intact(&r->guard, r->map.path) : OK);
@@ -230,6 +261,14 @@ FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const str
              "constraint %" PRIu32 " is not satisfied; %" PRIu32 " of %" PRIu32
              " constraints fail (counted from 0, in the order of the .r1cs file)",
              first_bad, bad_count, r->constraints_count);
+    }
+    if (wrong_count) {
+        *first_bad_idx = first_wrong;
+        FAIL(E_UNSAT,
+             "a or b of constraint %" PRIu32
+             " is not what the assignment gives; so it is in %" PRIu32 " of %" PRIu32
+             " constraints (counted from 0, in the order of the .r1cs file)",
+             first_wrong, wrong_count, r->constraints_count);
     }
     return OK;
 }

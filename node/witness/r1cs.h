@@ -26,7 +26,8 @@ FALLIBLE r1cs_from_bytes(struct r1cs *out, struct bytes file,
                          const char *name); /* bytes stay the caller's */
 void r1cs_close(struct r1cs *r);
 /* A·w ∘ B·w = C·w? E_UNSAT: no, the detail names the first constraint that fails and how many do; *first_bad_idx is
- * then set. E_CURVE, E_RANGE when the witness is of another curve or count. Cost: one product per term. */
+ * then set. Evaluations in w must be those of its assignment, too. E_CURVE, E_RANGE when the witness is of another curve or
+ * count. Cost: one product per term. */
 FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const struct witness *w);
 
 /* --- One constraint: three lists of terms, lent from the file --- */

@@ -142,7 +142,9 @@ enum err reader_says(const struct damaged *d, enum reads reads) {
     case READS_VKEY_BELLMAN:
         return vkey_says(file, d->name, reads == READS_VKEY_JSON);
     case READS_WITNESS:
-        e = witness_from_wtns_bytes(&w, file, d->name);
+    case READS_EVALUATIONS:
+        e = reads == READS_WITNESS ? witness_from_wtns_bytes(&w, file, d->name)
+                                   : witness_from_evaluations_bytes(&w, file, d->name);
         if (e == OK) {
             witness_close(&w);
         }

@@ -39,7 +39,14 @@ size_t zkey_public_place(const struct damaged *d);
 size_t zkey_domain_place(const struct damaged *d);
 size_t zkey_q_bytes(const struct damaged *d);
 
-enum reads { READS_KEY, READS_WITNESS, READS_R1CS, READS_VKEY_JSON, READS_VKEY_BELLMAN };
+enum reads {
+    READS_KEY,
+    READS_WITNESS,
+    READS_EVALUATIONS,
+    READS_R1CS,
+    READS_VKEY_JSON,
+    READS_VKEY_BELLMAN
+};
 /* What the reader says: OK (and whatever was opened is closed again) or the code. */
 enum err reader_says(const struct damaged *d, enum reads reads);
 /* It says `code` with all of the texts (NULL ends the list), names the file, is quick and leaks nothing. */

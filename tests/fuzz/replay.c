@@ -85,6 +85,7 @@ static void replay(fuzz_target *target, const char *name) {
 CLAIM(zkey)
 CLAIM(params)
 CLAIM(wtns)
+CLAIM(evaluations)
 CLAIM(r1cs)
 CLAIM(vkey)
 CLAIM(vk)
@@ -104,6 +105,7 @@ int main(int argc, char **argv) {
         {"replay: zkey survives its corpus", claim_zkey},
         {"replay: params survives its corpus", claim_params},
         {"replay: wtns survives its corpus", claim_wtns},
+        {"replay: evaluations survive their corpus", claim_evaluations},
         {"replay: r1cs survives its corpus", claim_r1cs},
         {"replay: vkey (JSON) survives its corpus", claim_vkey},
         {"replay: vk (bellman) survives its corpus", claim_vk},

@@ -1,18 +1,38 @@
-/* Witnesses and constraint systems. */
+/* Witnesses, evaluations and constraint systems. */
 #include "node/witness/r1cs.h"
 #include "tests/fuzz/targets.h"
+
+#include <string.h>
+
+static void check_values(const struct curve *c, const uint8_t *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        struct scalar value;
+        memcpy(&value, values + SCALAR_BYTES * i, sizeof value);
+        ASSERT(scalar_is_valid(c, &value));
+    }
+}
+
+static void check_witness(struct witness *w) {
+    struct scalar value;
+    check_values(w->curve, w->values, w->count);
+    witness_get(&value, w, 0);
+    ASSERT(value.w[0] == 1 && !(value.w[1] | value.w[2] | value.w[3]));
+    witness_close(w);
+}
 
 void fuzz_wtns(struct bytes input) {
     struct witness w;
     if (witness_from_wtns_bytes(&w, input, "fuzz.wtns") == OK) {
-        struct scalar value;
-        for (uint64_t i = 0; i < w.count; i++) {
-            witness_get(&value, &w, i);
-            ASSERT(scalar_is_valid(w.curve, &value));
-        }
-        witness_get(&value, &w, 0);
-        ASSERT(value.w[0] == 1 && !(value.w[1] | value.w[2] | value.w[3]));
-        witness_close(&w);
+        check_witness(&w);
+    }
+}
+
+void fuzz_evaluations(struct bytes input) {
+    struct witness w;
+    if (witness_from_evaluations_bytes(&w, input, "fuzz.evaluations") == OK) {
+        check_values(w.curve, w.a, w.rows_count);
+        check_values(w.curve, w.b, w.rows_count);
+        check_witness(&w);
     }
 }
 

@@ -64,8 +64,8 @@ static enum err make_template(struct load *l, unsigned idx) {
     snprintf(tail, sizeof tail, "%s/witness.wtns", sim_cases[idx]);
     TRY(witness_open(&w, check_vectors(tail)));
     struct bytes data = bytes_of(w.values, w.count * SCALAR_BYTES);
-    TRY(body_layout_of_witness(&layout,
-                               &(struct frame_section){SECTION_WITNESS_RAW, w.count, data.len}));
+    TRY(body_layout_of(&layout, &(struct frame_section){SECTION_WITNESS_RAW, w.count, data.len},
+                       1));
     TRY(body_write_inline(&summary, &l->frames[idx], &layout, &data, JOB_INLINE_BYTES_MAX));
     struct body_place place = {.inline_frames = bytes_of(l->frames[idx].ptr, l->frames[idx].len)};
     return body_describe(&l->bodies[idx], &summary, place);

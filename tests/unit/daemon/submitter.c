@@ -82,7 +82,7 @@ static enum err write_body(struct order_draft *d, uint32_t idx, const struct sub
         v.section = (struct frame_section){SECTION_WITNESS_RAW, d->witness.count, raw.len};
         v.data = raw;
     }
-    TRY(body_layout_of_witness(&layout, &v.section));
+    TRY(body_layout_of(&layout, &v.section, 1));
     if (j->body_as_object) {
         struct object_info info;
         snprintf(d->names[idx], sizeof d->names[idx], "%s%s%s.%u", j->job_id,

@@ -64,7 +64,8 @@ static void read_blinding(struct blinding *out, uint8_t proof[192], const char *
     CHECK_OK(hex_decode(proof, 192, text));
 }
 
-static void check_proof(const struct rig *r, const char *name, const char *tier) {
+/* `file` is what is proved: a witness, or evaluations of it. */
+static void check_proof(const struct rig *r, const char *name, const char *tier, const char *file) {
     const struct backend_options options = {
         .kind = BACKEND_CPU, .cpu_tier = tier, .threads_count = 2};
     struct key *key = NULL;
@@ -80,7 +81,7 @@ static void check_proof(const struct rig *r, const char *name, const char *tier)
     CHECK_OK(key_open(&key, r->native, (struct key_options){0}));
     CHECK_OK(key_check(&(struct key_report){0}, key, NULL, NULL, NULL));
     CHECK(key_shape(key)->h_reversed && key_shape(key)->h_basis == H_POWERS);
-    CHECK_OK(witness_open(&w, file_of(name, "witness.wtns")));
+    CHECK_OK(witness_open(&w, file_of(name, file)));
     CHECK_OK(cpu_backend_open(&b, &options));
     CHECK_OK(b->ops->key_load(&loaded, b, key));
     CHECK_OK(b->ops->slot_open(&slot, loaded));
@@ -101,7 +102,8 @@ static void claim_proofs(void) {
         rig_open(&r, file_of(cases[i], "circuit.params"), file_of(cases[i], "circuit.r1cs"));
         CHECK_OK(import(&r));
         for (const char *const *tier = cpu_tiers_usable(); *tier; tier++) {
-            check_proof(&r, cases[i], *tier);
+            check_proof(&r, cases[i], *tier, "witness.wtns");
+            check_proof(&r, cases[i], *tier, "witness.evaluations");
         }
         rig_close(&r);
     }

@@ -9,6 +9,7 @@
 #include "node/curve/encode.h"
 #include "node/curve/json.h"
 #include "tests/check/check.h"
+#include "tests/unit/groth16/evaluated.h"
 #include "tests/unit/groth16/oracle.h"
 #include "tests/unit/groth16/reference.h"
 #include "tests/unit/groth16/setup.h"
@@ -124,6 +125,20 @@ static void check_h_scalars(struct seat *s, const struct opened *o, const struct
     mem_free(scalars);
 }
 
+/* Given a and b, the matrices are not asked, and the proof is the same. */
+static void check_evaluations(struct seat *s, const struct opened *o, const struct oracle *oracle) {
+    struct witness w = o->witness;
+    struct evaluated e;
+    struct prove_result result = {0};
+    CHECK_OK(evaluated_make(&e, o->key, &w));
+    evaluated_lend(&w, &e);
+    CHECK_OK(seat_prove(&result, s, o->key, &w, &oracle->blinding));
+    check_sums(w.curve, &oracle->sums, &result.sums);
+    check_proof(&oracle->proof, &result.proof);
+    prove_result_done(&result);
+    evaluated_free(&e);
+}
+
 static void check_case(struct contender *contender, const struct oracle_case *c) {
     struct opened o;
     struct oracle oracle;
@@ -142,6 +157,7 @@ static void check_case(struct contender *contender, const struct oracle_case *c)
     }
     prove_result_done(&result);
     check_h_scalars(&s, &o, &oracle);
+    check_evaluations(&s, &o, &oracle);
     seat_close(&s);
     opened_close(&o);
 }
@@ -362,6 +378,38 @@ static void claim_unsatisfied(void) {
             prove_result_done(&result);
             witness_close(&bad);
         }
+        seat_close(&s);
+        opened_close(&o);
+    }
+    close_contenders(contenders, count);
+}
+
+/* One more in any row of a or b is found, even where the other is 0 and a∘b stays what it was. */
+static void claim_wrong_evaluations(void) {
+    struct contender contenders[CONTENDERS_MAX];
+    size_t count = open_contenders(contenders, true);
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct oracle_case c = oracle_case_named(curves[i % 2], "base");
+        struct opened o;
+        struct seat s;
+        struct evaluated e;
+        opened_open(&o, &c);
+        struct witness w = o.witness;
+        seat_open(&s, contenders[i / 2].backend, o.key);
+        CHECK_OK(evaluated_make(&e, o.key, &w));
+        evaluated_lend(&w, &e);
+        for (uint64_t row = 0; row < 2 * e.rows_count; row++) {
+            struct scalar *spoiled = row % 2 ? &e.b[row / 2] : &e.a[row / 2], sound = *spoiled;
+            struct blinding blinding;
+            struct prove_result result = {0};
+            c.curve->scalar_add(spoiled, spoiled, &(struct scalar){{1}});
+            CHECK_OK(blinding_random(&blinding, c.curve));
+            CHECK_ERR(E_SELFCHECK, seat_prove(&result, &s, o.key, &w, &blinding));
+            CHECK_ERR(E_UNSAT, prove_settle(&result.sums, s.backend, s.slot, o.key, &w, &s.watch));
+            CHECK_HAS(err_detail(), "witness with its a and b");
+            *spoiled = sound;
+        }
+        evaluated_free(&e);
         seat_close(&s);
         opened_close(&o);
     }
@@ -726,6 +774,8 @@ int main(int argc, char **argv) {
         {"the reference's h in powers divides A·B - C by Z", claim_powers},
         {"two proofs of one witness never share a point", claim_blinding},
         {"a witness that breaks the circuit is found at fault", claim_unsatisfied},
+        {"a or b that the assignment does not give is found at fault, in whichever row",
+         claim_wrong_evaluations},
         {"a machine that computes wrongly is found at fault, whichever sum it is",
          claim_wrong_machine},
         {"the digest of the sums depends on salt and every sum", claim_digest},

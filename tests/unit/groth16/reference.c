@@ -6,6 +6,7 @@
 #include "tests/unit/groth16/reference.h"
 #include "node/base/mem.h"
 #include "node/key/rows.h"
+#include "tests/unit/groth16/evaluated.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,49 +236,22 @@ static enum err take_witness(struct backend_slot *s, const struct witness *w,
     return OK;
 }
 
-static void evaluate_rows(struct scalar *out, const struct backend_slot *s, unsigned matrix,
-                          const struct scalar *r2_inv) {
-    const struct curve *c = curve_of(s);
-    const struct rows *rows = key_rows(s->key->key, matrix);
-    struct bytes dictionary = key_dictionary(s->key->key);
-    for (uint32_t row = 0; row < rows->rows_count; row++) {
-        for (uint32_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
-            struct scalar t;
-            memcpy(&t, dictionary.ptr + SCALAR_BYTES * (size_t)rows->coefficients[i], sizeof t);
-            c->scalar_mul(&t, &t, r2_inv);
-            c->scalar_mul(&t, &t, &s->work[rows->columns[i]]);
-            c->scalar_add(&out[row], &out[row], &t);
-        }
-    }
-}
-
 static enum err evaluate(struct backend_slot *s) {
     note(s, STEP_EVALUATE);
     if (s->key->owner->answers) {
         return OK;
     }
-    const struct curve *c = curve_of(s);
-    const struct key_shape *shape = key_shape(s->key->key);
-    size_t count = shape->terms_count[0] + shape->terms_count[1];
-    REQUIRE(count > 0, E_FORMAT, "%s holds no matrices", key_path(s->key->key));
-    struct scalar r2_inv, t, two = {{2}};
-    c->scalar_pow(&r2_inv, &two, 512);
-    c->scalar_inv(&r2_inv, &r2_inv);
-    memset(s->a, 0, shape->domain_size * sizeof *s->a);
-    memset(s->b, 0, shape->domain_size * sizeof *s->b);
-    if (shape->format == KEY_FORMAT_NATIVE) {
-        evaluate_rows(s->a, s, 0, &r2_inv);
-        evaluate_rows(s->b, s, 1, &r2_inv);
-        return OK;
+    const size_t bytes = key_shape(s->key->key)->domain_size * sizeof *s->a;
+    AUTO(evaluated_free) struct evaluated made = {0};
+    struct witness w = *s->witness;
+    if (!w.a) {
+        TRY(evaluated_make(&made, s->key->key, &w));
+        evaluated_lend(&w, &made);
     }
-    struct bytes terms = key_terms_raw(s->key->key);
-    for (size_t i = 0; i < count; i++) {
-        struct key_term term = key_term_at(terms, i);
-        struct scalar *row = &(term.matrix == 0 ? s->a : s->b)[term.row];
-        c->scalar_mul(&t, &term.value_r2, &r2_inv);
-        c->scalar_mul(&t, &t, &s->work[term.wire]);
-        c->scalar_add(row, row, &t);
-    }
+    memset(s->a, 0, bytes);
+    memset(s->b, 0, bytes);
+    memcpy(s->a, w.a, w.rows_count * sizeof *s->a);
+    memcpy(s->b, w.b, w.rows_count * sizeof *s->b);
     return OK;
 }
 

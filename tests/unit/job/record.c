@@ -327,8 +327,8 @@ static Bellows__V1__Body *small_body(struct bytes_mut *frames, bool as_object) {
     Bellows__V1__Body *body = NULL;
     struct bytes data = bytes_of(one, sizeof one);
     struct body_place place = {.bucket = "bellows-in-t", .name = "b", .nuid = "n1"};
-    CHECK_OK(body_layout_of_witness(&layout,
-                                    &(struct frame_section){SECTION_WITNESS_RAW, 1, sizeof one}));
+    CHECK_OK(
+        body_layout_of(&layout, &(struct frame_section){SECTION_WITNESS_RAW, 1, sizeof one}, 1));
     CHECK_OK(body_write_inline(&summary, frames, &layout, &data, JOB_INLINE_BYTES_MAX));
     if (!as_object) {
         place = (struct body_place){.inline_frames = bytes_of(frames->ptr, frames->len)};

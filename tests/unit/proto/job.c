@@ -57,6 +57,116 @@ static void unmake(struct made *m) {
     mem_free(m->got);
 }
 
+static struct frame_layout layout_of(const enum section_kind *kinds, const uint64_t *counts,
+                                     size_t sections_count) {
+    struct frame_section sections[BODY_SECTIONS_MAX];
+    struct frame_layout layout;
+    for (size_t i = 0; i < sections_count; i++) {
+        sections[i] = (struct frame_section){kinds[i], counts[i], 32 * counts[i]};
+        if (section_is_packed(kinds[i])) {
+            sections[i].raw_bytes = codec_bytes_least(counts[i]);
+        }
+    }
+    CHECK_OK(frame_layout_init(&layout, sections, sections_count, 4096, UINT64_MAX));
+    return layout;
+}
+
+static void claim_forms(void) {
+    static const struct {
+        enum section_kind kinds[4];
+        uint64_t counts[4];
+        size_t sections_count;
+        int form; /* 0: refused */
+    } bodies[] = {
+        {{SECTION_WITNESS_RAW}, {9}, 1, BODY_WITNESS},
+        {{SECTION_WITNESS_PACKED}, {9}, 1, BODY_WITNESS},
+        {{SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW, SECTION_WITNESS_RAW},
+         {8, 8, 9},
+         3,
+         BODY_EVALUATIONS},
+        {{SECTION_EVALUATIONS_A_PACKED, SECTION_EVALUATIONS_B_RAW, SECTION_WITNESS_PACKED},
+         {8, 8, 9},
+         3,
+         BODY_EVALUATIONS},
+        {{SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW, SECTION_WITNESS_RAW},
+         {8, 7, 9},
+         3,
+         0},
+        {{SECTION_EVALUATIONS_B_RAW, SECTION_EVALUATIONS_A_RAW, SECTION_WITNESS_RAW},
+         {8, 8, 9},
+         3,
+         0},
+        {{SECTION_WITNESS_RAW, SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW},
+         {8, 8, 8},
+         3,
+         0},
+        {{SECTION_EVALUATIONS_A_RAW}, {8}, 1, 0},
+        {{SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW}, {8, 8}, 2, 0},
+        {{SECTION_WITNESS_RAW, SECTION_WITNESS_RAW}, {8, 8}, 2, 0},
+        {{SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW, SECTION_WITNESS_RAW,
+          SECTION_WITNESS_RAW},
+         {8, 8, 8, 8},
+         4,
+         0},
+    };
+    for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+        struct frame_layout layout =
+            layout_of(bodies[i].kinds, bodies[i].counts, bodies[i].sections_count);
+        enum body_form form;
+        enum err code = body_form_of(&form, &layout);
+        CHECK_MSG(code == (bodies[i].form ? OK : E_FORMAT), "body %zu: %s", i, err_name(code));
+        if (code == OK) {
+            CHECK_EQ(bodies[i].form, form);
+        }
+    }
+}
+
+/* a and b of one length and an assignment of another, one of them packed, through frames that none of them ends with. */
+static void claim_three_sections(void) {
+    static const size_t counts[] = {700, 700, 900};
+    static const enum section_kind kinds[] = {SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW,
+                                              SECTION_WITNESS_RAW};
+    const uint64_t r[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX >> 2};
+    uint8_t *values[3], *got[3];
+    struct body_vector vectors[3];
+    struct frame_section sections[3];
+    struct bytes data[3];
+    struct bytes_mut wire = {0}, places[3];
+    struct frame_layout layout;
+    struct body_summary summary;
+    Bellows__V1__Body *body = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        values[i] = mem_zero_alloc(counts[i], 32);
+        for (size_t k = 0; k < counts[i]; k++) { /* a: bits; the others: full */
+            rng_fill(check_rng(), values[i] + 32 * k, i ? 31 : 1);
+            values[i][32 * k] &= i ? 0xff : 1;
+        }
+        CHECK_OK(
+            body_vector_open(&vectors[i], kinds[i], bytes_of(values[i], 32 * counts[i]), r, NULL));
+        data[i] = vectors[i].data;
+        sections[i] = vectors[i].section;
+    }
+    CHECK_EQ(SECTION_EVALUATIONS_A_PACKED, vectors[0].section.kind);
+    CHECK_EQ(SECTION_EVALUATIONS_B_RAW, vectors[1].section.kind);
+    CHECK_OK(body_layout_of(&layout, sections, 3));
+    CHECK_OK(body_write_inline(&summary, &wire, &layout, data, JOB_INLINE_BYTES_MAX));
+    CHECK(wire.ptr);
+    CHECK_OK(body_describe(&body, &summary, (struct body_place){bytes_of(wire.ptr, wire.len)}));
+    for (size_t i = 0; i < 3; i++) {
+        got[i] = mem_alloc(data[i].len);
+        places[i] = (struct bytes_mut){got[i], data[i].len};
+    }
+    CHECK_OK(body_read_inline(body, places, 3, 1 << 20));
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_MEM(data[i].ptr, got[i], data[i].len);
+        body_vector_close(&vectors[i]);
+        mem_free(values[i]);
+        mem_free(got[i]);
+    }
+    mem_free(body);
+    mem_free(wire.ptr);
+}
+
 static void claim_round_trip(void) {
     struct made m;
     struct bytes_mut packed;
@@ -233,11 +343,11 @@ static void claim_too_large_for_inline(void) {
     rng_fill(check_rng(), raw, 32 * 10000);
     struct bytes data = bytes_of(raw, 32 * 10000);
     struct frame_section section = {SECTION_WITNESS_RAW, 10000, 32 * 10000};
-    CHECK_OK(body_layout_of_witness(&layout, &section));
+    CHECK_OK(body_layout_of(&layout, &section, 1));
     CHECK_OK(body_write_inline(&summary, &out, &layout, &data, JOB_INLINE_BYTES_MAX));
     CHECK(out.ptr == NULL);
     section.values_count = UINT64_MAX / 16;
-    CHECK_ERR(E_FORMAT, body_layout_of_witness(&layout, &section));
+    CHECK_ERR(E_FORMAT, body_layout_of(&layout, &section, 1));
     mem_free(raw);
 }
 
@@ -281,6 +391,8 @@ static void claim_results(void) {
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"a body is a witness, or a, b and a witness", claim_forms},
+        {"three sections come through, each as it was packed", claim_three_sections},
         {"a job and its inline body come back as they went", claim_round_trip},
         {"job_check names the field of a job that is wrong", claim_job_fields},
         {"job_check names the field of a body that is wrong", claim_body_fields},
