@@ -175,26 +175,39 @@ void client_result_json(struct text *t, const result_message *r) {
     text_add(t, "]");
 }
 
-static enum err write_part(const result_message *r, const char *dir, size_t idx) {
+/* bellman: where all proofs go, one after the other; NULL: JSON, a file each. */
+static enum err write_part(const result_message *r, const char *dir, size_t idx,
+                           struct file_out *bellman) {
     char number[24] = "", path[PATH_BYTES];
+    uint8_t bytes[PROOF_BELLMAN_BYTES_MAX];
+    size_t len = 0;
     AUTO(text_free) struct text proof = {0}, publics = {0};
     TRY(outcome_part_json(&proof, &publics, r, idx));
     if (r->n_partitions > 1) {
         snprintf(number, sizeof number, "_%zu", idx);
     }
-    REQUIRE(strlen(dir) < sizeof path - 64, E_USAGE, "the name of the folder is too long");
-    snprintf(path, sizeof path, "%s/proof%s.json", dir, number);
-    TRY(file_write_all(path, text_bytes(&proof)));
+    if (bellman) {
+        TRY(outcome_part_bellman(bytes, &len, r, idx));
+        TRY(file_out_write(bellman, bytes_of(bytes, len)));
+    } else {
+        snprintf(path, sizeof path, "%s/proof%s.json", dir, number);
+        TRY(file_write_all(path, text_bytes(&proof)));
+    }
     snprintf(path, sizeof path, "%s/public%s.json", dir, number);
     return file_write_all(path, text_bytes(&publics));
 }
 
-static enum err write_parts(const result_message *r, const char *dir) {
+static enum err write_parts(const result_message *r, const char *dir, bool bellman) {
+    AUTO(file_out_close) struct file_out *file = NULL;
+    char path[PATH_BYTES];
+    REQUIRE(strlen(dir) < sizeof path - 64, E_USAGE, "the name of the folder is too long");
     TRY(dir_make(dir));
+    snprintf(path, sizeof path, "%s/proof.bin", dir);
+    TRY(bellman ? file_out_open(&file, path) : OK);
     for (size_t i = 0; i < r->n_partitions; i++) {
-        TRY(write_part(r, dir, i));
+        TRY(write_part(r, dir, i, file));
     }
-    return OK;
+    return file ? file_out_commit(file) : OK;
 }
 
 static uint64_t proving_ns(const result_message *r) {
@@ -220,12 +233,14 @@ static void print_steps(const result_message *r) {
     }
 }
 
-enum err client_deliver(const result_message *r, const char *dir, bool json) {
-    bool ok = r->status == BELLOWS__V1__STATUS__STATUS_OK;
+enum err client_deliver(const result_message *r, const struct args *args) {
+    const char *dir = args_text(args, "out");
+    bool ok = r->status == BELLOWS__V1__STATUS__STATUS_OK,
+         bellman = !strcmp(args_text(args, "format"), "bellman");
     if (ok) {
-        TRY(write_parts(r, dir));
+        TRY(write_parts(r, dir, bellman));
     }
-    if (json) {
+    if (args_switch(args, "json")) {
         AUTO(text_free) struct text t = {0};
         text_add(&t, "{");
         client_result_json(&t, r);
@@ -241,7 +256,9 @@ enum err client_deliver(const result_message *r, const char *dir, bool json) {
                r->n_partitions == 1 ? "proof" : "proofs", (double)proving_ns(r) / 1e9,
                r->n_partitions ? r->partitions[0]->node : "?",
                r->n_partitions ? r->partitions[0]->device : "?", dir,
-               r->n_partitions == 1 ? "proof.json" : "proof_0.json …");
+               bellman                ? "proof.bin"
+               : r->n_partitions == 1 ? "proof.json"
+                                      : "proof_0.json …");
         print_steps(r);
     }
     return outcome_of(r);

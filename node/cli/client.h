@@ -33,6 +33,14 @@ FALLIBLE client_open(struct client *out, const struct args *args);
         .text = "Folder for proof.json and public.json (numbered when there are several)."         \
     }
 
+#define OPTION_OUT_FORMAT                                                                          \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = "format", .value = "snarkjs|bellman",                       \
+        .fallback = "snarkjs",                                                                     \
+        .text = "Form of the proofs: JSON, or one proof.bin of three compressed points a "         \
+                "partition, in their order (publics stay JSON)."                                   \
+    }
+
 /* Transport options as the configuration says; texts are lent from it. Daemons use it too. */
 struct transport_options client_transport_options(const struct config *config);
 /* Which server, as said above. */
@@ -45,6 +53,7 @@ void client_forget_dev(void);
 /* "90s" → nanoseconds; NULL → 0. */
 FALLIBLE client_wait_limit(uint64_t *out, const struct args *args);
 
-/* Writes the proofs of a result below `dir`; prints what happened, as text or JSON. The error is the job's own when it has failed. */
-FALLIBLE client_deliver(const result_message *result, const char *dir, bool json);
+/* Writes the proofs of a result as --out and --format say; prints what happened, as text or --json. The error is the job's own when it
+ * has failed. */
+FALLIBLE client_deliver(const result_message *result, const struct args *args);
 void client_result_json(struct text *out, const result_message *result);

@@ -108,7 +108,7 @@ static enum err run_wait(struct args *args) {
     enum err code = waiter_wait(&result, waiter, 0, false, limit_ns);
     screen_close(&screen);
     TRY(code);
-    return client_deliver(result, args_text(args, "out"), args_switch(args, "json"));
+    return client_deliver(result, args);
 }
 
 static enum err run_fetch(struct args *args) {
@@ -124,7 +124,7 @@ static enum err run_fetch(struct args *args) {
     REQUIRE(found || known, E_RANGE, "tenant %s has no job %s", c.tenant, job);
     REQUIRE(found, E_TIMEOUT, "job %s is %s; `bellows wait %s` waits for its result", job,
             job_state_name(slot.record.state), job);
-    return client_deliver(result, args_text(args, "out"), args_switch(args, "json"));
+    return client_deliver(result, args);
 }
 
 /* --- list --- */
@@ -214,9 +214,10 @@ static const struct positional job_positional[] = {
     {0},
 };
 static const struct option status_options[] = {OPTION_TENANT, OPTION_JSON, OPTIONS_END};
-static const struct option wait_options[] = {OPTION_OUT, OPTION_WAIT_LIMIT, OPTION_TENANT,
-                                             OPTION_JSON, OPTIONS_END};
-static const struct option fetch_options[] = {OPTION_OUT, OPTION_TENANT, OPTION_JSON, OPTIONS_END};
+static const struct option wait_options[] = {OPTION_OUT,    OPTION_OUT_FORMAT, OPTION_WAIT_LIMIT,
+                                             OPTION_TENANT, OPTION_JSON,       OPTIONS_END};
+static const struct option fetch_options[] = {OPTION_OUT, OPTION_OUT_FORMAT, OPTION_TENANT,
+                                              OPTION_JSON, OPTIONS_END};
 static const struct option cancel_options[] = {
     {.kind = OPTION_TEXT, .name = "reason", .value = "TEXT", .text = "Stands in the job's result."},
     OPTION_TENANT,

@@ -63,10 +63,8 @@ const struct command cmd_key_import = {
     .sentence = "turns a key into the layout that is mapped and used as it lies",
     .positionals = positionals,
     .options = options,
-    .notes = "It keeps the digest of the key it was made from (with a circuit: SHA-256 of both "
-             "digests), stays on this machine, and is taken "
-             "wherever "
-             "a KEY is, but by\nsubmit and key push. Nodes do this by themselves with the keys "
-             "they fetch.",
+    .notes =
+        "NATIVE is taken wherever a KEY is; in the fleet its name is its own SHA-256. The same "
+        "input gives the same file.\nNodes do this by themselves with the .zkeys they fetch.",
     .run = run,
 };

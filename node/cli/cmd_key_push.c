@@ -2,6 +2,7 @@
 #include "node/cli/backend_args.h"
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
+#include "node/key/native.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ static enum err run(struct args *args) {
     char hex[SHA256_HEX_BYTES];
     bool stored = false;
     TRY(key_open(&key, args_positional(args, "KEY"), options));
+    TRY(key_knows_circuit(key));
     TRY(key_digest(&digest, key));
     TRY(client_open(&c, args));
     TRY(client_push_key(&stored, &c, key, &digest));
@@ -28,7 +30,7 @@ static enum err run(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .text = "proving key: .zkey or bellman parameters"},
+    {.name = "KEY", .text = "proving key: .zkey, or native (`key import`)"},
     {0},
 };
 static const struct option options[] = {OPTION_INSECURE, OPTION_JSON, OPTIONS_END};

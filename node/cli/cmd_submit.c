@@ -82,7 +82,7 @@ static enum err wait_for_result(struct submission *s, const struct args *args) {
     enum err code = submission_wait(&result, s, limit_ns);
     screen_close(&screen);
     TRY(code);
-    return client_deliver(result, args_text(args, "out"), args_switch(args, "json"));
+    return client_deliver(result, args);
 }
 
 static enum err run(struct args *args) {
@@ -110,15 +110,16 @@ static enum err run(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .text = "proving key: .zkey or bellman parameters"},
+    {.name = "KEY", .text = "proving key: .zkey, or native (`key import`)"},
     {.name = "WITNESS",
-     .text = ".wtns files; each becomes a partition with a proof of its own",
+     .text = "witnesses (.wtns) or evaluations; each becomes a partition with a proof of its own",
      .repeats = true},
     {0},
 };
 static const struct option options[] = {
     {.kind = OPTION_SWITCH, .name = "wait", .text = "Waits for the result and writes it to --out."},
     OPTION_OUT,
+    OPTION_OUT_FORMAT,
     OPTION_WAIT_LIMIT,
     {.kind = OPTION_CHOICE,
      .name = "priority",

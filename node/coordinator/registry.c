@@ -15,15 +15,15 @@ static const uint64_t AGAIN_NS = UINT64_C(10000000000);
 
 /* The shape that a registered key must have. */
 static bool shape_of(struct key_shape *out, const Bellows__V1__KeyRecord *m) {
-    bool zkey = !strcmp(m->format, "zkey");
+    bool native = !strcmp(m->format, "native");
     if (m->domain_size == 0 || (m->domain_size & (m->domain_size - 1)) ||
         m->wires_count <= m->public_count) {
         return false;
     }
     *out = (struct key_shape){
         .curve = (enum curve_id)m->curve,
-        .format = zkey ? KEY_FORMAT_ZKEY : KEY_FORMAT_BELLMAN,
-        .h_basis = zkey ? H_COSET_LAGRANGE : H_POWERS,
+        .format = native ? KEY_FORMAT_NATIVE : KEY_FORMAT_ZKEY,
+        .h_basis = H_COSET_LAGRANGE, /* or powers: as large and as long */
         .wires_count = m->wires_count,
         .public_count = m->public_count,
         .domain_size = m->domain_size,
@@ -33,7 +33,7 @@ static bool shape_of(struct key_shape *out, const Bellows__V1__KeyRecord *m) {
                          [KEY_B1] = m->wires_count,
                          [KEY_B2] = m->wires_count,
                          [KEY_L] = m->wires_count - m->public_count - 1,
-                         [KEY_H] = zkey ? m->domain_size : m->domain_size - 1},
+                         [KEY_H] = m->domain_size},
         .file_bytes = m->file_bytes,
     };
     return true;

@@ -352,7 +352,7 @@ static enum err open_native(struct key **out, struct keyfile_times *times, struc
     enum err code =
         key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure});
     if (code == OK) {
-        code = key_digest(&source, key);
+        code = key_source(&source, key);
     }
     if (code == E_FORMAT || (code == OK && memcmp(&source, digest, sizeof source))) {
         unlink(path.text);
@@ -381,6 +381,12 @@ static void make_native(struct key **key, struct keyfile_times *times, struct ke
     }
 }
 
+static enum err digest_of_file(struct sha256 *out, const char *path) {
+    AUTO(file_map_close) struct file_map map = {0};
+    TRY(file_map_open(&map, path));
+    return sha256_of(out, map.bytes);
+}
+
 /* What is on disk under this digest, if it is what its name says; a damaged file is removed. *out stays NULL without one. */
 static enum err open_present(struct key **out, struct keyfile_times *times, struct keyfiles *k,
                              const struct sha256 *digest) {
@@ -391,17 +397,16 @@ static enum err open_present(struct key **out, struct keyfile_times *times, stru
     uint64_t start_ns = clock_ns();
     AUTO(key_unref) struct key *key = NULL;
     struct sha256 got = {{0}};
-    AUTO(file_map_close) struct file_map map = {0};
-    enum err code = file_map_open(&map, path.text);
-    if (code == OK) {
-        code = sha256_of(&got, map.bytes);
-    }
+    enum err code =
+        key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure});
+    struct fault fault = fault_of(code);
+    code = key ? key_digest(&got, key) : digest_of_file(&got, path.text);
     if (code == E_FORMAT || (code == OK && memcmp(&got, digest, sizeof got))) {
         unlink(path.text); /* empty, cut or damaged */
         return OK;
     }
     TRY(code);
-    TRY(key_open(&key, path.text, (struct key_options){.allow_insecure = k->allow_insecure}));
+    TRY(fault.code == OK ? OK : fault_raise(&fault));
     times->open_ns += clock_ns() - start_ns;
     note_used(k, digest);
     make_native(&key, times, k, digest);

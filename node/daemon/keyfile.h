@@ -7,6 +7,8 @@
  * fetched again. Lanes of one node share a folder; a lock file per key lets one fetch while the others wait. Keys that nobody used
  * for longest leave the disk first when the folder outgrows its limit.
  *
+ * A key that was pushed in our own layout is checked, mapped and used as it came.
+ *
  * With `native` a .zkey is turned into our own layout once, DIR/keys/<digest>.native, which takes its place: it is mapped and used as
  * it lies, and a later start neither parses nor hashes it again while the file is unchanged.
  *

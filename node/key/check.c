@@ -164,15 +164,11 @@ static FALLIBLE check_once(struct key_report *out, struct key *key, struct pool 
     TRY(key_digest(&digest, key));
     sha256_hex(hex, &digest);
     struct key_report report;
-    /* A native file only says which key it was made from; what is remembered of that key does not vouch for it. */
-    bool named = parts->shape.format != KEY_FORMAT_NATIVE;
-    if (!named || !report_recall(&report, parts, hex)) {
+    if (!report_recall(&report, parts, hex)) {
         enum err e = check_all(&report, parts, key_path(key), pool, pace, pace_ctx);
         TRY(key_intact(key));
         TRY(e);
-        if (named) {
-            report_remember(&report, hex);
-        }
+        report_remember(&report, hex);
     }
     report.elapsed_ns = clock_ns() - start_ns;
     *out = report;

@@ -27,10 +27,11 @@ struct key {
     _Atomic int refs_count;
     struct file_map map; /* owned */
     struct mapping_guard guard;
-    struct key_parts parts; /* owned; spans lent from map */
-    struct lock lock;       /* guards the two below; a leaf, nothing is called under it */
-    bool digest_known;      /* [lock] */
-    struct sha256 digest;   /* [lock] */
+    struct key_parts parts;          /* owned; spans lent from map */
+    struct lock lock;                /* guards the two below; a leaf, nothing is called under it */
+    bool digest_known;               /* [lock] */
+    struct sha256 digest;            /* [lock] */
+    char digested[SHA256_HEX_BYTES]; /* [lock] the file's identity when it was; "": not known */
     char read_whole
         [SHA256_HEX_BYTES]; /* of a native key: the file's identity when it was; "": not */
 };
@@ -65,11 +66,24 @@ static bool identity_name(char out[SHA256_HEX_BYTES], const struct file_map *map
     return identity_name_at(out, &settled, map) && settled;
 }
 
-/* A native file that was opened too young to be remembered is old enough when the key goes, if it is still the same. */
-static void native_remember(const struct key *key) {
+static void digest_remember(const char *identity, const struct sha256 *digest) {
+    char hex[SHA256_HEX_BYTES], line[SHA256_HEX_BYTES + 1];
+    sha256_hex(hex, digest);
+    snprintf(line, sizeof line, "%s\n", hex);
+    remembered_put("digests", identity, line);
+}
+
+/* A file that was read too young to be remembered is old enough when the key goes, if it is still the same. */
+static void remember_late(const struct key *key) {
     char now[SHA256_HEX_BYTES];
-    if (key->read_whole[0] && identity_name(now, &key->map) && !strcmp(now, key->read_whole)) {
+    if ((!key->read_whole[0] && !key->digested[0]) || !identity_name(now, &key->map)) {
+        return;
+    }
+    if (!strcmp(now, key->read_whole)) {
         remembered_put("native", now, "whole\n");
+    }
+    if (!strcmp(now, key->digested)) {
+        digest_remember(now, &key->digest);
     }
 }
 
@@ -77,7 +91,7 @@ static void key_free(struct key **k) {
     if (!*k) {
         return;
     }
-    native_remember(*k);
+    remember_late(*k);
     key_parts_done(&(*k)->parts);
     guard_close(&(*k)->guard);
     file_map_close(&(*k)->map);
@@ -278,42 +292,62 @@ size_t key_sections(struct key_section_view *out, size_t out_max, const struct k
 
 /* ── Digest ── */
 
-static FALLIBLE digest_compute(struct sha256 *out, const struct key *key) {
-    char identity[SHA256_HEX_BYTES], after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
-    bool named = identity_name(identity, &key->map);
-    if (named && remembered_get(line, "digests", identity) && strlen(line) == 65 &&
+/* `identity`: the file's when it was read, "" where it has none or is remembered already. */
+static FALLIBLE digest_compute(struct sha256 *out, char identity[SHA256_HEX_BYTES],
+                               const struct key *key) {
+    char after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
+    bool settled = false, named = identity_name_at(identity, &settled, &key->map);
+    if (named && settled && remembered_get(line, "digests", identity) && strlen(line) == 65 &&
         line[64] == '\n') {
         line[64] = '\0';
         if (sha256_from_hex(out, line) == OK) {
+            identity[0] = '\0';
             return OK;
         }
     }
     struct sha256 digest;
     TRY(sha256_of(&digest, key->map.bytes));
     TRY(key_intact(key));
-    if (named && identity_name(after, &key->map) && strcmp(identity, after) == 0) {
-        sha256_hex(after, &digest);
-        snprintf(line, sizeof line, "%s\n", after);
-        remembered_put("digests", identity, line);
+    if (!named || !identity_name_at(after, &settled, &key->map) || strcmp(identity, after) != 0) {
+        identity[0] = '\0';
+    } else if (settled) {
+        digest_remember(identity, &digest);
+        identity[0] = '\0';
     }
     *out = digest;
     return OK;
 }
 
 FALLIBLE key_digest(struct sha256 *out, struct key *key) {
+    char identity[SHA256_HEX_BYTES] = "";
     lock_take(&key->lock);
     bool known = key->digest_known;
     struct sha256 digest = key->digest;
     lock_give(&key->lock);
-    if (key->parts.shape.format == KEY_FORMAT_NATIVE) {
-        digest = key->parts.source;
-    } else if (!known) {
-        TRY(digest_compute(&digest, key));
+    if (!known) {
+        TRY(digest_compute(&digest, identity, key));
         lock_take(&key->lock);
         key->digest = digest;
         key->digest_known = true;
+        memcpy(key->digested, identity, sizeof key->digested);
         lock_give(&key->lock);
     }
     *out = digest;
+    return OK;
+}
+
+FALLIBLE key_source(struct sha256 *out, struct key *key) {
+    if (key->parts.shape.format != KEY_FORMAT_NATIVE) {
+        return key_digest(out, key);
+    }
+    *out = key->parts.source;
+    return OK;
+}
+
+FALLIBLE key_knows_circuit(const struct key *key) {
+    REQUIRE(key->parts.shape.format != KEY_FORMAT_BELLMAN, E_USAGE,
+            "%s: bellman parameters hold neither densities nor matrices of their circuit; add them "
+            "once (bellows key import %s NATIVE --circuit FILE) and use NATIVE",
+            key->map.path, key->map.path);
     return OK;
 }

@@ -82,7 +82,7 @@ const struct rows *key_rows(const struct key *key, unsigned matrix);
 struct bytes key_dictionary(const struct key *key);
 struct key_term key_term_at(struct bytes terms, size_t idx);
 
-/* SHA-256 of the whole file, for a native key of the file it was made from; computed once per file identity (path, inode, size, mtime) and remembered on disk below
+/* SHA-256 of the whole file, a key's name in the fleet; computed once per file identity (path, inode, size, mtime) and remembered on disk below
  * the cache folder ($BELLOWS_CACHE, else $XDG_CACHE_HOME/bellows, else ~/.cache/bellows). */
 FALLIBLE key_digest(struct sha256 *out, struct key *key);
 
@@ -92,9 +92,9 @@ struct key_report { /* of key_check */
     bool remembered; /* an earlier check of this digest was trusted */
 };
 /* Every point canonical, on its curve, in its subgroup; beta and delta the same in G1 and G2. `pool` and `progress` may
- * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same cache folder, native
- * keys excepted, whose name is another file's digest; where that cannot be written the check works and is made again
- * next time. */
+ * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same
+ * cache folder; where that cannot be written the check works and is made again next
+ * time. */
 FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
                    void (*progress)(void *ctx, double done), void *progress_ctx);
 

@@ -66,5 +66,9 @@ FALLIBLE native_write(const char *path, struct key *key);
 /* Makes checksums and seal right again after bytes of a file were changed: for tests and fuzzers. E_FORMAT when its counts place
  * sections elsewhere than the file has bytes. */
 FALLIBLE native_seal(struct bytes_mut file);
+/* What a native key says it was made from: a .zkey's digest, or what import.h makes of two. Of other keys: their own digest. */
+FALLIBLE key_source(struct sha256 *out, struct key *key);
+/* E_USAGE with the cure for bellman parameters, which tell nothing of their circuit and so prove nothing. */
+FALLIBLE key_knows_circuit(const struct key *key);
 /* `trusted`: this very file was read whole before. */
 FALLIBLE native_parse(struct key_parts *out, struct bytes file, const char *name, bool trusted);

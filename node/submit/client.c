@@ -9,6 +9,7 @@
 #include "node/base/clock.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
+#include "node/key/native.h"
 #include "proto/unpack.h"
 
 static const uint64_t CONTROL_WAIT_NS = UINT64_C(5000000000);
@@ -146,7 +147,7 @@ static enum err register_key(const struct client *c, struct key *key, const stru
     m.digest = (ProtobufCBinaryData){SHA256_BYTES, (uint8_t *)(uintptr_t)digest->b};
     m.curve = shape->curve;
     m.file_bytes = shape->file_bytes;
-    m.format = (char *)(uintptr_t)(shape->format == KEY_FORMAT_ZKEY ? "zkey" : "bellman");
+    m.format = (char *)(uintptr_t)(shape->format == KEY_FORMAT_ZKEY ? "zkey" : "native");
     m.wires_count = shape->wires_count;
     m.public_count = shape->public_count;
     m.domain_size = shape->domain_size;
@@ -181,9 +182,7 @@ enum err client_push_key(bool *stored, const struct client *c, struct key *key,
     struct object_info info;
     AUTO(kv_entry_done) struct kv_entry entry = {0};
     bool is_there = false, registered = false;
-    REQUIRE(key_shape(key)->format != KEY_FORMAT_NATIVE, E_USAGE,
-            "%s: keys in the native layout stay on their machine; give the key it was made from",
-            key_path(key));
+    TRY(key_knows_circuit(key));
     sha256_hex(hex, digest);
     TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
     if (!is_there) {

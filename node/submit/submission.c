@@ -10,6 +10,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/base/rng.h"
+#include "node/key/native.h"
 #include "proto/body.h"
 
 enum { INLINE_ALL_MAX = JOB_BYTES_MAX - 32 * 1024, PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
@@ -69,6 +70,7 @@ void submission_close(struct submission **at) {
 enum err submission_open(struct submission **out, struct key *key, size_t count) {
     AUTO(submission_close) struct submission *s = NULL;
     const struct key_shape *shape = key_shape(key);
+    TRY(key_knows_circuit(key));
     REQUIRE(count > 0 && count <= JOB_PARTITIONS_MAX, E_USAGE, "%zu witnesses; one job has 1 to %d",
             count, JOB_PARTITIONS_MAX);
     uint64_t bytes = result_bytes_expected(key_curve(key), shape->public_count, (uint32_t)count);

@@ -208,6 +208,58 @@ static void claim_commands(void) {
     host_stop(&h);
 }
 
+/* Bellman parameters with their circuit become a key that lanes fetch; two partitions, 192 bytes each, in order. */
+static void claim_bellman(void) {
+    struct host h;
+    struct ran ran;
+    char path[600];
+    uint8_t proofs[1000];
+    host_start(&h);
+    host_start_node(&h, 0, 2, NULL);
+    host_run(&ran, &h, "key push @bls12381/bits/circuit.params");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "--circuit FILE");
+    host_run(&ran, &h, "submit @bls12381/bits/circuit.params @bls12381/bits/witness.wtns");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "--circuit FILE");
+    host_run(&ran, &h,
+             "key import @bls12381/bits/circuit.params %%/bits.key --circuit "
+             "@bls12381/bits/circuit.r1cs");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    host_run(&ran, &h, "key push %%/bits.key");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_HAS(ran.out, " stored");
+    host_run(&ran, &h, "key push %%/bits.key");
+    CHECK_HAS(ran.out, "was there already");
+    host_run(&ran, &h,
+             "submit %%/bits.key @bls12381/bits/witness.wtns @bls12381/bits/witness.wtns "
+             "--wait --format bellman --out %%/out --job two");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_HAS(ran.out, "out/proof.bin");
+    snprintf(path, sizeof path, "%s/out/proof.bin", h.dir);
+    FILE *file = fopen(path, "re");
+    CHECK(file && fread(proofs, 1, sizeof proofs, file) == 2 * 192);
+    fclose(file);
+    host_run(&ran, &h, "key export-vkey %%/bits.key %%/vkey.json");
+    CHECK_EQ(0, ran.exit_code);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/one.bin", h.dir);
+        CHECK_OK(file_write_all(path, bytes_of(proofs + 192 * i, 192)));
+        host_run(&ran, &h, "verify --format bellman %%/vkey.json %%/out/public_%d.json %%/one.bin",
+                 i);
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    }
+    host_run(&ran, &h, "fetch two --format bellman --out %%/again");
+    CHECK_EQ(0, ran.exit_code);
+    snprintf(path, sizeof path, "%s/again/proof.bin", h.dir);
+    uint8_t again[1000];
+    file = fopen(path, "re");
+    CHECK(file && fread(again, 1, sizeof again, file) == 2 * 192);
+    fclose(file);
+    CHECK_MEM(proofs, again, 2 * 192);
+    host_stop(&h);
+}
+
 static void claim_repeats_and_refusals(void) {
     static const char submit[] = "submit @bn128/mul/circuit.zkey --allow-insecure-keys --wait";
     struct host h;
@@ -518,6 +570,8 @@ int main(int argc, char **argv) {
          claim_stand_by_after_stop},
         {"two nodes that share nothing but the fleet prove under one key", claim_two_nodes},
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
+        {"a bellman key with its circuit goes into the fleet and proves, 192 bytes a partition",
+         claim_bellman},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",
          claim_repeats_and_refusals},
         {"without a server, or without a fleet on it, a command says so and exits with 4",

@@ -12,6 +12,7 @@
 #include "node/base/mem.h"
 #include "node/cpu/cpu.h"
 #include "node/groth16/prove.h"
+#include "node/key/native.h"
 
 static const uint64_t SLICE_NS = UINT64_C(1000000000);
 static const uint64_t KEY_BYTES = UINT64_C(1) << 20;
@@ -181,7 +182,7 @@ static enum err prover_key_load(struct backend_key **out, struct backend *b, str
     struct sha256 digest;
     unsigned idx = 0;
     struct backend_key *k = NULL;
-    TRY(key_digest(&digest, key));
+    TRY(key_source(&digest, key)); /* lanes keep .zkeys in the native layout */
     while (idx < SIM_KEYS && memcmp(&digest, &p->model->digests[idx], sizeof digest) != 0) {
         idx++;
     }

@@ -503,6 +503,42 @@ static void claim_bellman(void) {
     }
 }
 
+/* Evaluations stand where a witness may: with one seed the same proof; a wrong row is exit code 1, and --r1cs names it. */
+static void claim_evaluations(void) {
+    for (size_t i = 0; i < COUNT_OF(curves); i++) {
+        AUTO(scratch_close) struct scratch s = {0};
+        struct run r;
+        struct bytes_mut file = {0};
+        char zkey[600];
+        scratch_open(&s);
+        snprintf(zkey, sizeof zkey, "%s", vector(curves[i], "bits/circuit.zkey"));
+        run_script(
+            &r, &s,
+            "set -e; $BELLOWS prove --backend cpu --seed 5 %s %s p1 i1; "
+            "$BELLOWS prove --backend cpu --seed 5 %s %s --r1cs %s p2 i2; cmp p1 p2; cmp i1 i2",
+            zkey, vector(curves[i], "bits/witness.wtns"), zkey,
+            vector(curves[i], "bits/witness.evaluations"), vector(curves[i], "bits/circuit.r1cs"));
+        expect(&r, 0, NULL);
+        run_free(&r);
+        CHECK_OK(file_read_all(&file, vector(curves[i], "bits/witness.evaluations"), 1 << 20));
+        file.ptr[64 + 32 * 3] ^= 1; /* a of row 3 */
+        CHECK_OK(file_write_all(scratch_path(&s, "wrong"), bytes_of(file.ptr, file.len)));
+        mem_free(file.ptr);
+        run_program(&r, &s, NULL, "prove --backend cpu %s wrong p3 i3", zkey);
+        expect(&r, 1, "witness with its a and b does not satisfy");
+        run_free(&r);
+        run_program(&r, &s, NULL, "prove --backend cpu %s wrong p3 i3 --r1cs %s", zkey,
+                    vector(curves[i], "bits/circuit.r1cs"));
+        expect(&r, 1, "a or b of constraint 3");
+        run_free(&r);
+        run_program(&r, &s, NULL, "prove --backend cpu %s %s p3 i3", zkey,
+                    vector(curves[i], "base/witness.evaluations"));
+        expect(&r, 2, "wires");
+        run_free(&r);
+        CHECK_EQ(5, scratch_files(&s));
+    }
+}
+
 static void claim_tiers(void) {
     static const char *const tiers[] = {"portable", "adx", "ifma"};
     AUTO(scratch_close) struct scratch s = {0};
@@ -618,6 +654,7 @@ int main(int argc, char **argv) {
         {"paths that would destroy an input are refused", claim_paths},
         {"\"-\" reads standard input and writes standard output", claim_streams},
         {"--format bellman writes three compressed points that verify", claim_bellman},
+        {"evaluations are taken where a witness is, and a wrong row is found", claim_evaluations},
         {"every tier gives the same proof or says that it is missing", claim_tiers},
         {"--backend cuda never falls back; auto says why it did", claim_cuda},
         {"a signal at any moment leaves both outputs or none", claim_signals},

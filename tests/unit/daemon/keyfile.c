@@ -10,6 +10,7 @@
 
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/key/native.h"
 #include "node/transport/fleet.h"
 #include "node/transport/loopback.h"
 #include "tests/unit/daemon/submitter.h"
@@ -70,14 +71,12 @@ static struct sha256 push(struct store *s, const char *case_name, const char *di
     return digest;
 }
 
-static struct sha256 push_spoiled(struct store *s) {
-    char hex[SHA256_HEX_BYTES], path[300];
+static struct sha256 push_file(struct store *s, const char *path) {
+    char hex[SHA256_HEX_BYTES];
     struct file_map key;
     struct sha256 digest;
     struct object_info info;
     struct subject bucket = bucket_keys(&s->space);
-    snprintf(path, sizeof path, "%s/spoiled", s->dir);
-    write_spoiled_key(path, "bn128/chain200");
     CHECK_OK(file_map_open(&key, path));
     CHECK_OK(sha256_of(&digest, key.bytes));
     sha256_hex(hex, &digest);
@@ -86,12 +85,35 @@ static struct sha256 push_spoiled(struct store *s) {
     return digest;
 }
 
+static struct sha256 push_spoiled(struct store *s) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/spoiled", s->dir);
+    write_spoiled_key(path, "bn128/chain200");
+    return push_file(s, path);
+}
+
+/* The case's key in our own layout. */
+static struct sha256 push_native(struct store *s, const char *case_name) {
+    char path[300], from[256];
+    struct key *key = NULL;
+    snprintf(path, sizeof path, "%s/pushed.key", s->dir);
+    snprintf(from, sizeof from, "%s/circuit.zkey", case_name);
+    CHECK_OK(key_open(&key, check_vectors(from), (struct key_options){.allow_insecure = true}));
+    CHECK_OK(native_write(path, key));
+    key_unref(&key);
+    return push_file(s, path);
+}
+
 static uint64_t get(struct store *s, const struct sha256 *digest) {
     struct key *key = NULL;
     struct keyfile_times times;
     CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest, NULL));
     struct sha256 got;
     CHECK_OK(key_digest(&got, key));
+    if (memcmp(digest, &got, sizeof got) != 0) { /* the native form of a .zkey */
+        CHECK_EQ(KEY_FORMAT_NATIVE, key_shape(key)->format);
+        CHECK_OK(key_source(&got, key));
+    }
     CHECK_MEM(digest, &got, sizeof got);
     key_unref(&key);
     return times.fetch_bytes;
@@ -162,6 +184,37 @@ static void claim_native(void) {
     store_close(&s);
 }
 
+static void damage(const char *path, long at) {
+    FILE *file = fopen(path, "r+e");
+    CHECK(file && fseek(file, at, SEEK_SET) == 0);
+    int byte = fgetc(file);
+    CHECK(fseek(file, at, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF);
+    CHECK_EQ(0, fclose(file));
+}
+
+/* A key that was pushed in our own layout is used as it came, whatever the node makes of .zkeys. */
+static void claim_pushed_native(void) {
+    for (int native = 0; native < 2; native++) {
+        struct store s;
+        store_open(&s);
+        s.native = native;
+        open_files(&s, 0, true);
+        struct sha256 digest = push_native(&s, "bls12381/dense");
+        CHECK(get(&s, &digest) > 0);
+        CHECK_EQ(KEY_FORMAT_NATIVE, format_of(&s, &digest));
+        CHECK(file_exists(path_of(&s, &digest)) && !file_exists(native_of(&s, &digest)));
+        open_files(&s, 0, true);
+        CHECK_EQ(0, get(&s, &digest));
+        static const long places[] = {3, 900, 1000, 5000, 60000}; /* magic, header, seal, points */
+        for (size_t i = 0; i < COUNT_OF(places); i++) {
+            damage(path_of(&s, &digest), places[i]);
+            open_files(&s, 0, true);
+            CHECK(get(&s, &digest) > 0); /* fetched again */
+        }
+        store_close(&s);
+    }
+}
+
 static void claim_damaged_entries(void) {
     struct store s;
     store_open(&s);
@@ -176,11 +229,7 @@ static void claim_damaged_entries(void) {
         open_files(&s, 0, true);
         CHECK(get(&s, &digest) > 0); /* not believed: fetched again */
     }
-    FILE *file = fopen(path_of(&s, &digest), "r+e"); /* one bit of a whole file */
-    CHECK(file && fseek(file, 900, SEEK_SET) == 0);
-    int byte = fgetc(file);
-    CHECK(fseek(file, 900, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF);
-    fclose(file);
+    damage(path_of(&s, &digest), 900); /* one bit of a whole file */
     open_files(&s, 0, true);
     CHECK(get(&s, &digest) > 0);
     store_close(&s);
@@ -366,6 +415,7 @@ int main(int argc, char **argv) {
         {"a key is fetched once and found again", claim_fetched_once},
         {"with `native` a key lies in our own layout, is found again, made again, evicted",
          claim_native},
+        {"a key that was pushed in our own layout is used as it came", claim_pushed_native},
         {"an empty, cut or damaged file is not believed", claim_damaged_entries},
         {"a fetch that is cancelled leaves nothing behind", claim_cancelled_fetch},
         {"a key with a bad point is refused, a sound one passes the full check", claim_bad_points},
