@@ -34,7 +34,6 @@ struct body_vector {
 FALLIBLE body_vector_open(struct body_vector *out, enum section_kind raw_kind, struct bytes values,
                           const uint64_t r[4], struct pool *pool);
 void body_vector_close(struct body_vector *v); /* wipes what is owned */
-enum { BODY_VECTORS_MAX = 3 };
 /* The layout of a job's vectors, each RAW or PACKED, in the order of body_form. */
 FALLIBLE body_layout_of(struct frame_layout *out, const struct frame_section *sections,
                         size_t count);

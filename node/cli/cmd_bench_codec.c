@@ -75,13 +75,12 @@ static FALLIBLE make_vectors(uint32_t *count, struct codec_bench *b, const struc
     static const enum section_kind kinds[] = {SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_B_RAW,
                                               SECTION_WITNESS_RAW};
     const struct setup_circuit *k = &b->synth.circuit;
-    size_t domain = (size_t)setup_domain(k),
-           evaluated = (size_t)k->constraints_count + k->public_count + 1;
+    size_t domain = (size_t)setup_domain(k), evaluated = (size_t)synth_rows_count(&b->synth);
     uint32_t at = 0;
     if (row->evaluations) {
         TRY(mem_new_raw(&b->evaluations[0], domain, SCALAR_BYTES));
         TRY(mem_new_raw(&b->evaluations[1], domain, SCALAR_BYTES));
-        synth_evaluate(b->evaluations[0], b->evaluations[1], &b->synth);
+        synth_evaluate(b->evaluations[0], b->evaluations[1], &b->synth, pool);
         b->values[at++] = bytes_of(b->evaluations[0], evaluated * SCALAR_BYTES);
         b->values[at++] = bytes_of(b->evaluations[1], evaluated * SCALAR_BYTES);
     }

@@ -68,7 +68,11 @@ static enum err run(struct args *args) {
     order.progress_ctx = r.screen;
     order.backend = r.backend;
     TRY(key_maker_open(&r.maker, &order));
-    TRY(key_maker_write(r.maker, r.key, r.witness, r.native));
+    const struct key_maker_files files = {.key = r.key,
+                                          .witness = r.witness,
+                                          .evaluations = args_text(args, "evaluations"),
+                                          .native = r.native};
+    TRY(key_maker_write(r.maker, &files));
     screen_close(&r.screen);
     print_line(args, &r, clock_ns() - start_ns);
     return OK;
@@ -92,6 +96,10 @@ static const struct option options[] = {
      .name = "native",
      .text =
          "KEY in our own layout, which prove and bench take as it lies; always from --log2 24 on."},
+    {.kind = OPTION_TEXT,
+     .name = "evaluations",
+     .value = "FILE",
+     .text = "Writes a, b and the assignment, too, as a prover that has synthesised has them."},
     {.kind = OPTION_CHOICE,
      .name = "shape",
      .value = "dense|bits|porep",

@@ -6,6 +6,7 @@
 #include "node/base/bulk.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
+#include "proto/evaluations.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -121,16 +122,37 @@ void key_maker_witness(struct witness *out, const struct key_maker *m) {
                             .values = (const uint8_t *)m->synth.witness};
 }
 
-FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path,
-                         bool native) {
+/* a and b are gone before the key's numbers come. */
+static FALLIBLE write_evaluations(struct file_out *file, struct key_maker *m) {
+    AUTO(mem_free_ptr) struct scalar *a = NULL;
+    AUTO(mem_free_ptr) struct scalar *b = NULL;
+    const struct setup_circuit *k = &m->synth.circuit;
+    uint64_t rows = synth_rows_count(&m->synth);
+    uint8_t head[EVALUATIONS_HEAD_BYTES];
+    TRY(mem_new_raw(&a, (size_t)setup_domain(k), sizeof *a));
+    TRY(mem_new_raw(&b, (size_t)setup_domain(k), sizeof *b));
+    synth_evaluate(a, b, &m->synth, m->pool);
+    evaluations_write_head(head, (enum evaluations_curve)m->order.curve->id, rows, k->wires_count);
+    TRY(file_out_write(file, bytes_of(head, sizeof head)));
+    TRY(file_out_write(file, bytes_of(a, (size_t)rows * sizeof *a)));
+    TRY(file_out_write(file, bytes_of(b, (size_t)rows * sizeof *b)));
+    TRY(file_out_write(
+        file, bytes_of(m->synth.witness, (size_t)k->wires_count * sizeof *m->synth.witness)));
+    return file_out_commit(file);
+}
+
+FALLIBLE key_maker_write(struct key_maker *m, const struct key_maker_files *files) {
     AUTO(file_out_close) struct file_out *key = NULL;
     AUTO(file_out_close) struct file_out *witness = NULL;
-    TRY(file_out_open(&key, key_path));
-    TRY(file_out_open(&witness, witness_path));
+    AUTO(file_out_close) struct file_out *evaluations = NULL;
+    TRY(file_out_open(&key, files->key));
+    TRY(file_out_open(&witness, files->witness));
+    TRY(files->evaluations ? file_out_open(&evaluations, files->evaluations) : OK);
     TRY(setup_write_wtns(write_file, witness, m->order.curve, m->synth.witness,
                          m->synth.circuit.wires_count));
+    TRY(evaluations ? write_evaluations(evaluations, m) : OK);
     m->file = key;
-    enum err code = make_key(m, native);
+    enum err code = make_key(m, files->native);
     m->file = NULL;
     TRY(code);
     TRY(file_out_commit(witness));

@@ -32,8 +32,12 @@ const struct synth *key_maker_circuit(const struct key_maker *m);
 /* Both lent from the maker, which outlives them. The key once. */
 FALLIBLE key_maker_key(struct key **out, struct key_maker *m);
 void key_maker_witness(struct witness *out, const struct key_maker *m);
-FALLIBLE key_maker_write(struct key_maker *m, const char *key_path, const char *witness_path,
-                         bool native);
+struct key_maker_files {
+    const char *key, *witness;
+    const char *evaluations; /* NULL: none */
+    bool native;             /* the key */
+};
+FALLIBLE key_maker_write(struct key_maker *m, const struct key_maker_files *files);
 
 #define OPTION_SYNTH_CURVE                                                                         \
     {                                                                                              \

@@ -286,9 +286,10 @@ static FALLIBLE make_witness(struct synth *s) {
     return OK;
 }
 
+enum { EVALUATE_ROWS = 1 << 16 };
+
 struct evaluation {
-    const struct curve *curve;
-    const struct scalar *witness, *coefficients;
+    const struct synth *synth;
     struct scalar *out[2];
 };
 
@@ -297,20 +298,38 @@ static void add_term(void *ctx, const struct setup_term *term) {
     if (term->matrix == SETUP_C) {
         return;
     }
+    const struct setup_circuit *k = &e->synth->circuit;
     struct scalar t, *sum = &e->out[term->matrix][term->row];
-    e->curve->scalar_mul(&t, &e->coefficients[term->coefficient], &e->witness[term->wire]);
-    e->curve->scalar_add(sum, sum, &t);
+    k->curve->scalar_mul(&t, &k->coefficients[term->coefficient], &e->synth->witness[term->wire]);
+    k->curve->scalar_add(sum, sum, &t);
 }
 
-void synth_evaluate(struct scalar *a, struct scalar *b, const struct synth *s) {
-    const struct setup_circuit *k = &s->circuit;
-    struct evaluation e = {k->curve, s->witness, k->coefficients, {a, b}};
-    memset(a, 0, (size_t)setup_domain(k) * sizeof *a);
-    memset(b, 0, (size_t)setup_domain(k) * sizeof *b);
-    each_term(k->ctx, (struct setup_rows){0, k->constraints_count}, add_term, &e);
-    for (uint32_t i = 0; i <= k->public_count; i++) {
-        a[k->constraints_count + i] = s->witness[i];
+static void evaluate_chunk(void *ctx, size_t idx, unsigned worker) {
+    struct evaluation *e = ctx;
+    const struct setup_circuit *k = &e->synth->circuit;
+    uint64_t domain = setup_domain(k), from = (uint64_t)idx * EVALUATE_ROWS,
+             end = from + EVALUATE_ROWS < domain ? from + EVALUATE_ROWS : domain;
+    (void)worker;
+    memset(e->out[0] + from, 0, (size_t)(end - from) * sizeof *e->out[0]);
+    memset(e->out[1] + from, 0, (size_t)(end - from) * sizeof *e->out[1]);
+    uint64_t last = end < k->constraints_count ? end : k->constraints_count;
+    if (from < last) {
+        each_term(k->ctx, (struct setup_rows){(uint32_t)from, (uint32_t)last}, add_term, e);
     }
+    for (uint64_t row = last > from ? last : from; row < end && row < synth_rows_count(e->synth);
+         row++) {
+        e->out[0][row] = e->synth->witness[row - k->constraints_count];
+    }
+}
+
+uint64_t synth_rows_count(const struct synth *s) {
+    return (uint64_t)s->circuit.constraints_count + s->circuit.public_count + 1;
+}
+
+void synth_evaluate(struct scalar *a, struct scalar *b, const struct synth *s, struct pool *pool) {
+    struct evaluation e = {s, {a, b}};
+    pool_for(pool, (size_t)((setup_domain(&s->circuit) + EVALUATE_ROWS - 1) / EVALUATE_ROWS),
+             evaluate_chunk, &e);
 }
 
 /* --- Life --- */

@@ -41,6 +41,8 @@ struct synth {
 FALLIBLE synth_init(struct synth *out, const struct curve *c, enum synth_shape shape, unsigned log2,
                     uint64_t seed);
 void synth_done(struct synth *s);
-/* a = A·w and b = B·w, plain: setup_domain rows each, the extra ones included. */
-void synth_evaluate(struct scalar *a, struct scalar *b, const struct synth *s);
+/* Rows of A that are not 0: constraints, and one for each public wire. */
+uint64_t synth_rows_count(const struct synth *s);
+/* a = A·w and b = B·w, plain: setup_domain rows each, the extra ones included. pool may be NULL. */
+void synth_evaluate(struct scalar *a, struct scalar *b, const struct synth *s, struct pool *pool);
 FALLIBLE synth_shape_from(enum synth_shape *out, const char *name); /* E_USAGE */

@@ -11,7 +11,7 @@
 #include "node/base/mem.h"
 #include "node/base/rng.h"
 #include "node/key/native.h"
-#include "proto/body.h"
+#include "node/witness/vectors.h"
 
 enum { INLINE_ALL_MAX = JOB_BYTES_MAX - 32 * 1024, PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
 
@@ -146,48 +146,16 @@ static enum err put_object(struct body_summary *summary, struct submission *s, s
     return code;
 }
 
-struct vectors {                             /* a witness as it travels */
-    struct body_vector at[BODY_VECTORS_MAX]; /* owned */
-    struct frame_section sections[BODY_VECTORS_MAX];
-    struct bytes data[BODY_VECTORS_MAX]; /* lent from them */
-    size_t count;
-};
-
-static void vectors_done(struct vectors *v) {
-    for (size_t i = 0; i < BODY_VECTORS_MAX; i++) {
-        body_vector_close(&v->at[i]);
-    }
-}
-
-static enum err vector_add(struct vectors *v, enum section_kind kind, const uint8_t *values,
-                           uint64_t count, const uint64_t r[4], struct pool *pool) {
-    TRY(body_vector_open(&v->at[v->count], kind, bytes_of(values, (size_t)count * SCALAR_BYTES), r,
-                         pool));
-    v->sections[v->count] = v->at[v->count].section;
-    v->data[v->count] = v->at[v->count].data;
-    v->count++;
-    return OK;
-}
-
-static enum err vectors_of(struct vectors *out, const struct witness *w, struct pool *pool) {
-    const uint64_t *r = w->curve->r.w;
-    if (w->a) {
-        TRY(vector_add(out, SECTION_EVALUATIONS_A_RAW, w->a, w->rows_count, r, pool));
-        TRY(vector_add(out, SECTION_EVALUATIONS_B_RAW, w->b, w->rows_count, r, pool));
-    }
-    return vector_add(out, SECTION_WITNESS_RAW, w->values, w->count, r, pool);
-}
-
 static enum err write_body(struct submission *s, size_t idx, struct pool *pool) {
     struct part_draft *p = &s->parts[idx];
     struct frame_layout layout;
     struct body_summary summary;
-    AUTO(vectors_done) struct vectors v = {0};
+    AUTO(vectors_close) struct vectors v = {.count = 0};
     struct body_place place = {0};
     p->bucket = bucket_in(&s->client->space, s->client->tenant);
     size_t inline_max =
         s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
-    TRY(vectors_of(&v, &p->witness, pool));
+    TRY(vectors_open(&v, &p->witness, pool));
     TRY(body_layout_of(&layout, v.sections, v.count));
     TRY(body_write_inline(&summary, &p->frames, &layout, v.data, inline_max));
     if (p->frames.ptr) {

@@ -72,6 +72,20 @@ static void claim_bellman(void) {
     run_free(&r);
 }
 
+/* Evaluations of the same witness, which prove as it does. */
+static void claim_evaluations(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s,
+               "set -e; $BELLOWS key synth k w --log2 10 --shape porep --curve bls12381 "
+               "--evaluations e; test $(wc -c <e) = $((64 + 32 * 993 * 2 + 32 * 994)); "
+               "for f in w e; do $BELLOWS prove --backend cpu --allow-insecure-keys --seed 3 k $f "
+               "p$f i$f; done; cmp pw pe; cmp iw ie");
+    expect(&r, 0, "");
+    run_free(&r);
+}
+
 static void claim_seeds(void) {
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
@@ -190,6 +204,7 @@ int main(int argc, char **argv) {
         {"key synth makes keys that are sound, refused, and prove when allowed",
          claim_key_and_proof},
         {"bellman parameters prove with their circuit, and are refused without", claim_bellman},
+        {"key synth writes evaluations that prove as the witness does", claim_evaluations},
         {"the same seed gives the same files, another one others; sizes that cannot be are refused",
          claim_seeds},
         {"key synth --native makes the same key, marked as it is, as it lies", claim_native},

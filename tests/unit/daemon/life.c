@@ -184,6 +184,28 @@ static void claim_one_bad_partition_fails_the_job(void) {
     fleet_free(&f);
 }
 
+static bool holds_nothing(void *ctx) {
+    struct fleet *f = ctx;
+    return lane_is_empty(f->lanes[0].lane);
+}
+
+/* The others are not proved any more, but for those that the device had begun. */
+static void claim_siblings_end(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_SLOW, 100);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL,
+                                             .job_id = "j",
+                                             .parts_count = 12,
+                                             .first_witness = "bn128/bad/unsatisfied.wtns"});
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
+    check_failed(r, "E_UNSAT", "does not satisfy");
+    unsigned runs = fleet_device_runs(0);
+    CHECK(runs < 12);
+    wait_until(holds_nothing, f, "the lane holds nothing");
+    CHECK(fleet_device_runs(0) <= runs + 2); /* one on the device, one on its way there */
+    fleet_free(&f);
+}
+
 static void claim_repeats(void) {
     struct fleet *f = fleet_new(1);
     struct subscription *inbox = NULL;
@@ -656,6 +678,7 @@ int main(int argc, char **argv) {
         {"the body of a finished job is purged", claim_janitor},
         {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
         {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},
+        {"a partition that fails ends its siblings", claim_siblings_end},
         {"a repeat gets the first result, other work under its id is refused", claim_repeats},
         {"bodies that come with a repeat or with refused work are purged, the job's own stays",
          claim_repeated_bodies},

@@ -8,7 +8,7 @@
 #include "node/base/mem.h"
 #include "node/groth16/verify.h"
 #include "node/transport/fleet.h"
-#include "proto/body.h"
+#include "node/witness/vectors.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/unpack.h"
 
@@ -38,6 +38,7 @@ enum { ORDER_PARTS_MAX = 16 };
 
 struct order_draft {        /* what a descriptor lends while it is made */
     struct witness witness; /* owned */
+    struct witness first;   /* owned: of partition 0, where that has another */
     uint32_t parts_count;
     Bellows__V1__Body *bodies[ORDER_PARTS_MAX]; /* owned: mem_free */
     struct bytes_mut frames[ORDER_PARTS_MAX];   /* owned */
@@ -54,17 +55,18 @@ static void draft_done(struct order_draft *d) {
         mem_free(d->frames[i].ptr);
     }
     witness_close(&d->witness);
+    witness_close(&d->first);
 }
 
 static enum err write_object(struct body_summary *summary, struct object_info *info,
                              const struct submitter *s, const char *tenant,
-                             const struct frame_layout *layout, struct bytes data,
+                             const struct frame_layout *layout, const struct bytes *data,
                              const char *name) {
     AUTO(object_upload_close) struct object_upload *upload = NULL;
     struct subject bucket = bucket_in(&s->space, tenant);
     TRY(fleet_ensure_tenant(s->link, &s->space, tenant, &(struct fleet_options){0}));
     TRY(object_upload_open(&upload, s->link, bucket.text, name));
-    TRY(body_write(summary, layout, &data, upload_frame, upload));
+    TRY(body_write(summary, layout, data, upload_frame, upload));
     return object_upload_commit(info, upload);
 }
 
@@ -72,17 +74,19 @@ static enum err write_body(struct order_draft *d, uint32_t idx, const struct sub
                            const struct job_order *j, const char *tenant) {
     struct frame_layout layout;
     struct body_summary summary;
-    AUTO(body_vector_close) struct body_vector v = {0};
-    struct bytes raw = bytes_of(d->witness.values, d->witness.count * SCALAR_BYTES);
+    AUTO(vectors_close) struct vectors v = {.count = 0};
+    const struct witness *w = idx == 0 && j->first_witness ? &d->first : &d->witness;
     struct body_place place = {0};
     struct subject bucket = bucket_in(&s->space, tenant);
-    TRY(body_vector_open(&v, SECTION_WITNESS_RAW, raw, d->witness.curve->r.w, NULL));
     if (s->bodies_raw) {
-        body_vector_close(&v);
-        v.section = (struct frame_section){SECTION_WITNESS_RAW, d->witness.count, raw.len};
-        v.data = raw;
+        v.sections[0] =
+            (struct frame_section){SECTION_WITNESS_RAW, w->count, w->count * SCALAR_BYTES};
+        v.data[0] = bytes_of(w->values, w->count * SCALAR_BYTES);
+        v.count = 1;
+    } else {
+        TRY(vectors_open(&v, w, NULL));
     }
-    TRY(body_layout_of(&layout, &v.section, 1));
+    TRY(body_layout_of(&layout, v.sections, v.count));
     if (j->body_as_object) {
         struct object_info info;
         snprintf(d->names[idx], sizeof d->names[idx], "%s%s%s.%u", j->job_id,
@@ -96,7 +100,7 @@ static enum err write_body(struct order_draft *d, uint32_t idx, const struct sub
         place =
             (struct body_place){.bucket = d->bucket, .name = d->names[idx], .nuid = d->nuids[idx]};
     } else {
-        TRY(body_write_inline(&summary, &d->frames[idx], &layout, &v.data, JOB_INLINE_BYTES_MAX));
+        TRY(body_write_inline(&summary, &d->frames[idx], &layout, v.data, JOB_INLINE_BYTES_MAX));
         place.inline_frames = bytes_of(d->frames[idx].ptr, d->frames[idx].len);
     }
     return body_describe(&d->bodies[idx], &summary, place);
@@ -186,6 +190,7 @@ enum err job_order_send(const struct submitter *s, const struct job_order *j) {
     }
     TRY(witness_open(&d.witness, j->witness ? check_vectors(j->witness)
                                             : file_of(j->case_name, "witness.wtns")));
+    TRY(j->first_witness ? witness_open(&d.first, check_vectors(j->first_witness)) : OK);
     for (uint32_t i = 0; i < d.parts_count; i++) {
         TRY(write_body(&d, i, s, j, tenant));
         bellows__v1__partition__init(&partitions[i]);

@@ -19,6 +19,7 @@ struct job_order {
     const char *key_path; /* the same, anywhere; NULL */
     const char
         *witness; /* another file than the case's witness.wtns, below the curve's folder; NULL */
+    const char *first_witness; /* another one for partition 0 alone; NULL */
     const char *job_id;
     const char *tenant;      /* NULL: "acme" */
     const char *message_id;  /* NULL: one that was never used before */

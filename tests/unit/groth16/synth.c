@@ -72,7 +72,7 @@ static void claim_holds(void) {
         CHECK_EQ(1 << shapes[i].log2, domain);
         CHECK_OK(mem_new(&a, domain, sizeof *a));
         CHECK_OK(mem_new(&b, domain, sizeof *b));
-        synth_evaluate(a, b, &s);
+        synth_evaluate(a, b, &s, NULL);
         row_sums_make(&x, &s);
         for (uint32_t row = 0; row < k->constraints_count; row++) {
             struct scalar product;

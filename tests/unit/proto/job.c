@@ -151,7 +151,8 @@ static void claim_three_sections(void) {
     CHECK_OK(body_layout_of(&layout, sections, 3));
     CHECK_OK(body_write_inline(&summary, &wire, &layout, data, JOB_INLINE_BYTES_MAX));
     CHECK(wire.ptr);
-    CHECK_OK(body_describe(&body, &summary, (struct body_place){bytes_of(wire.ptr, wire.len)}));
+    CHECK_OK(body_describe(&body, &summary,
+                           (struct body_place){.inline_frames = bytes_of(wire.ptr, wire.len)}));
     for (size_t i = 0; i < 3; i++) {
         got[i] = mem_alloc(data[i].len);
         places[i] = (struct bytes_mut){got[i], data[i].len};
