@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 static enum err import_with_circuit(const char *to, struct key *key, const char *path) {
-    AUTO(r1cs_close) struct r1cs circuit = {0};
+    AUTO(circuit_close) struct circuit circuit = {0};
     AUTO(pool_close) struct pool *pool = NULL;
     struct sha256 digest;
-    TRY(r1cs_open(&circuit, path));
-    TRY(sha256_of(&digest, circuit.map.bytes));
+    TRY(circuit_open(&circuit, path));
+    TRY(sha256_of(&digest, circuit.file));
     TRY(pool_open(&pool, 0));
     return import_bellman(to, key, &circuit, &digest, pool);
 }
@@ -53,7 +53,9 @@ static const struct option options[] = {
     {.kind = OPTION_TEXT,
      .name = "circuit",
      .value = "FILE",
-     .text = "The .r1cs of bellman parameters: says who owns which point, and what the rows are."},
+     .text = "The circuit of bellman parameters, a .r1cs or cuzk's PCE: says who owns which point, "
+             "and what the "
+             "rows are."},
     OPTION_INSECURE,
     OPTION_JSON,
     OPTIONS_END,

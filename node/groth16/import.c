@@ -23,7 +23,7 @@ enum {
 struct import {
     const struct curve *curve;
     struct key *params;
-    const struct r1cs *circuit;
+    const struct circuit *circuit;
     const char *name; /* of the params */
     uint64_t inputs, wires;
     struct native_counts counts;
@@ -104,27 +104,19 @@ static FALLIBLE end_row(struct walk *o, uint32_t row) {
     return OK;
 }
 
-/* The file was checked at opening; it is read through a reader all the same, as it may have changed since. */
+static enum err on_term(void *ctx, uint32_t matrix, uint32_t wire, const struct scalar *value) {
+    return take_term(ctx, matrix, wire, value);
+}
+
+static enum err on_row_end(void *ctx, uint32_t row) {
+    return end_row(ctx, row);
+}
+
+/* The constraints, the rows of the inputs, and the empty ones behind them. */
 static FALLIBLE walk_rows(struct walk *o) {
-    const struct r1cs *c = o->x->circuit;
-    struct reader r = reader_of(c->constraints, "section 2 (constraints)");
-    uint32_t row = 0;
-    for (; row < c->constraints_count; row++) {
-        for (uint32_t matrix = 0; matrix < 3; matrix++) {
-            uint32_t count, wire;
-            TRY(read_u32le(&count, &r));
-            for (uint32_t i = 0; i < count; i++) {
-                struct scalar value;
-                TRY(read_u32le(&wire, &r));
-                TRY(read_copy(&value, &r, sizeof value));
-                REQUIRE(wire < o->x->wires, E_IO, CHANGED);
-                if (matrix < MATRICES) {
-                    TRY(take_term(o, matrix, wire, &value));
-                }
-            }
-        }
-        TRY(end_row(o, row));
-    }
+    const struct circuit_sink sink = {on_term, on_row_end, o};
+    uint32_t row = o->x->circuit->constraints_count;
+    TRY(circuit_walk(o->x->circuit, &sink));
     for (uint32_t i = 0; i < o->x->inputs; i++, row++) {
         TRY(take_term(o, 0, i, &(struct scalar){{1}}));
         TRY(end_row(o, row));
@@ -196,17 +188,16 @@ static FALLIBLE check_counts(struct import *x) {
 
 static FALLIBLE check_shape(const struct import *x) {
     const struct key_shape *s = key_shape(x->params);
-    const struct r1cs *c = x->circuit;
+    const struct circuit *c = x->circuit;
     uint64_t domain = s->domain_size;
     REQUIRE(s->format == KEY_FORMAT_BELLMAN, E_USAGE,
             "%s: this key has its circuit inside; --circuit is for bellman's .params", x->name);
     REQUIRE(c->curve == x->curve, E_CURVE, "curve mismatch: %s is for %s, its circuit for %s",
             x->name, x->curve->snarkjs_name, c->curve->snarkjs_name);
-    uint64_t publics = (uint64_t)c->outputs_count + c->public_inputs_count;
-    REQUIRE(c->wires_count == s->wires_count && publics == s->public_count, E_RANGE,
+    REQUIRE(c->wires_count == s->wires_count && c->public_count == s->public_count, E_RANGE,
             "%s: a key of %" PRIu32 " wires and %" PRIu32 " public signals, a circuit of %" PRIu32
-            " and %" PRIu64 "; it is another circuit, or another build of it",
-            x->name, s->wires_count, s->public_count, c->wires_count, publics);
+            " and %" PRIu32 "; it is another circuit, or another build of it",
+            x->name, s->wires_count, s->public_count, c->wires_count, c->public_count);
     REQUIRE(c->constraints_count + x->inputs <= domain &&
                 (domain == 2 || c->constraints_count + x->inputs > domain / 2),
             E_RANGE,
@@ -317,7 +308,7 @@ static FALLIBLE fill(struct import *x, struct bytes_mut bytes, const struct sha2
     return native_image_seal(&x->image, key_vkey(x->params), &name, pool);
 }
 
-FALLIBLE import_bellman(const char *path, struct key *params, const struct r1cs *circuit,
+FALLIBLE import_bellman(const char *path, struct key *params, const struct circuit *circuit,
                         const struct sha256 *circuit_digest, struct pool *pool) {
     const struct key_shape *s = key_shape(params);
     AUTO(file_out_close) struct file_out *file = NULL;

@@ -7,7 +7,7 @@
  *   points      one for every wire, infinity where bellman left one out; Montgomery, little-endian
  *   H           bit-reversed, infinity for the power that bellman leaves out
  *   matrices    the circuit's constraints, and behind them one row of A for each input, as bellman's prover appends
- *   name        SHA-256 of (SHA-256 of the .params ‖ SHA-256 of the circuit's file)
+ *   made from   SHA-256 of (SHA-256 of the .params ‖ SHA-256 of the circuit's file); its name is the SHA-256 of its own bytes
  *
  * Threads  one calls; points are converted on the pool.
  * Memory   a byte a wire and the dictionary: the key is made in its file's pages.
@@ -15,7 +15,7 @@
  */
 #pragma once
 #include "node/base/pool.h"
-#include "node/witness/r1cs.h"
+#include "node/witness/circuit.h"
 
-FALLIBLE import_bellman(const char *path, struct key *params, const struct r1cs *circuit,
+FALLIBLE import_bellman(const char *path, struct key *params, const struct circuit *circuit,
                         const struct sha256 *circuit_digest, struct pool *pool);

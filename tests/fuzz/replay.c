@@ -87,6 +87,7 @@ CLAIM(params)
 CLAIM(wtns)
 CLAIM(evaluations)
 CLAIM(r1cs)
+CLAIM(pce)
 CLAIM(vkey)
 CLAIM(vk)
 CLAIM(proof)
@@ -107,6 +108,7 @@ int main(int argc, char **argv) {
         {"replay: wtns survives its corpus", claim_wtns},
         {"replay: evaluations survive their corpus", claim_evaluations},
         {"replay: r1cs survives its corpus", claim_r1cs},
+        {"replay: extracted circuits survive their corpus", claim_pce},
         {"replay: vkey (JSON) survives its corpus", claim_vkey},
         {"replay: vk (bellman) survives its corpus", claim_vk},
         {"replay: proof (JSON) survives its corpus", claim_proof},

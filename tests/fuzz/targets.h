@@ -10,7 +10,8 @@
 
 typedef void fuzz_target(struct bytes input);
 
-fuzz_target fuzz_zkey, fuzz_params, fuzz_wtns, fuzz_evaluations, fuzz_r1cs, fuzz_vkey, fuzz_vk;
+fuzz_target fuzz_zkey, fuzz_params, fuzz_wtns, fuzz_evaluations, fuzz_r1cs, fuzz_pce, fuzz_vkey,
+    fuzz_vk;
 fuzz_target fuzz_proof, fuzz_proof_bytes, fuzz_public;
 fuzz_target fuzz_job, fuzz_result, fuzz_frames, fuzz_subject, fuzz_packed, fuzz_telemetry;
 fuzz_target fuzz_native;

@@ -1,4 +1,5 @@
 /* Witnesses, evaluations and constraint systems. */
+#include "node/witness/pce.h"
 #include "node/witness/r1cs.h"
 #include "tests/fuzz/targets.h"
 
@@ -55,4 +56,24 @@ void fuzz_r1cs(struct bytes input) {
         ASSERT(e == OK || (e == E_UNSAT && bad < r.constraints_count));
     }
     r1cs_close(&r);
+}
+
+/* Every term of what was taken can be read, and names a variable. */
+void fuzz_pce(struct bytes input) {
+    struct pce p;
+    if (pce_from_bytes(&p, input, "fuzz.pce") != OK) {
+        return;
+    }
+    for (uint32_t row = 0; row < p.constraints_count; row++) {
+        for (unsigned m = 0; m < 2; m++) {
+            struct pce_terms terms = pce_row(&p, m, row);
+            for (uint32_t i = terms.from; i < terms.end; i++) {
+                struct scalar value;
+                uint32_t wire;
+                pce_term(&wire, &value, &p, m, i);
+                ASSERT(wire < p.inputs_count + p.aux_count && scalar_is_valid(p.curve, &value));
+            }
+        }
+    }
+    pce_close(&p);
 }

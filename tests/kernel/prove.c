@@ -193,7 +193,7 @@ static void claim_bellman(void) {
     AUTO(key_unref) struct key *params = NULL;
     AUTO(key_unref) struct key *key = NULL;
     AUTO(witness_close) struct witness w = {0};
-    AUTO(r1cs_close) struct r1cs circuit = {0};
+    AUTO(circuit_close) struct circuit circuit = {0};
     AUTO(pool_close) struct pool *pool = NULL;
     AUTO(mem_free_ptr) char *folder = NULL;
     char path[600];
@@ -207,7 +207,7 @@ static void claim_bellman(void) {
     snprintf(path, sizeof path, "%s/native", folder);
     CHECK_OK(
         key_open(&params, check_vectors("bls12381/bits/circuit.params"), (struct key_options){0}));
-    CHECK_OK(r1cs_open(&circuit, check_vectors("bls12381/bits/circuit.r1cs")));
+    CHECK_OK(circuit_open(&circuit, check_vectors("bls12381/bits/circuit.r1cs")));
     CHECK_OK(pool_open(&pool, 2));
     CHECK_OK(import_bellman(path, params, &circuit, &name, pool));
     CHECK_OK(key_open(&key, path, (struct key_options){0}));

@@ -17,8 +17,8 @@ static const char *const cases[] = {"base", "bits"};
 struct rig {
     char *folder; /* owned */
     char native[600];
-    struct key *params;  /* owned */
-    struct r1cs circuit; /* owned */
+    struct key *params;     /* owned */
+    struct circuit circuit; /* owned */
     struct sha256 digest;
     struct pool *pool; /* owned */
 };
@@ -34,14 +34,14 @@ static void rig_open(struct rig *r, const char *params, const char *circuit) {
     CHECK_OK(dir_make_temp(&r->folder, "bellows-import"));
     snprintf(r->native, sizeof r->native, "%s/native", r->folder);
     CHECK_OK(key_open(&r->params, params, (struct key_options){.allow_insecure = true}));
-    CHECK_OK(r1cs_open(&r->circuit, circuit));
-    CHECK_OK(sha256_of(&r->digest, r->circuit.map.bytes));
+    CHECK_OK(circuit_open(&r->circuit, circuit));
+    CHECK_OK(sha256_of(&r->digest, r->circuit.file));
     CHECK_OK(pool_open(&r->pool, 2));
 }
 
 static void rig_close(struct rig *r) {
     key_unref(&r->params);
-    r1cs_close(&r->circuit);
+    circuit_close(&r->circuit);
     pool_close(&r->pool);
     CHECK_OK(dir_remove_tree(r->folder));
     mem_free(r->folder);
@@ -97,13 +97,14 @@ static void check_proof(const struct rig *r, const char *name, const char *tier,
 }
 
 static void claim_proofs(void) {
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
         struct rig r;
-        rig_open(&r, file_of(cases[i], "circuit.params"), file_of(cases[i], "circuit.r1cs"));
+        rig_open(&r, file_of(cases[i / 2], "circuit.params"),
+                 file_of(cases[i / 2], i % 2 ? "circuit.pce" : "circuit.r1cs"));
         CHECK_OK(import(&r));
         for (const char *const *tier = cpu_tiers_usable(); *tier; tier++) {
-            check_proof(&r, cases[i], *tier, "witness.wtns");
-            check_proof(&r, cases[i], *tier, "witness.evaluations");
+            check_proof(&r, cases[i / 2], *tier, "witness.wtns");
+            check_proof(&r, cases[i / 2], *tier, "witness.evaluations");
         }
         rig_close(&r);
     }
@@ -139,6 +140,7 @@ static void claim_refusals(void) {
         const char *says;
     } wrong[] = {
         {"bls12381/base/circuit.params", "bls12381/bits/circuit.r1cs", E_RANGE, "another circuit"},
+        {"bls12381/base/circuit.params", "bls12381/bits/circuit.pce", E_RANGE, "another circuit"},
         {"bls12381/base/circuit.params", "bn128/base/circuit.r1cs", E_CURVE, "curve mismatch"},
         {"bls12381/base/circuit.zkey", "bls12381/base/circuit.r1cs", E_USAGE, "--circuit is for"},
     };
@@ -157,7 +159,7 @@ static void claim_density(void) {
     struct rig r;
     AUTO(mem_free_ptr) uint8_t *changed = NULL;
     rig_open(&r, file_of("base", "circuit.params"), file_of("base", "circuit.r1cs"));
-    struct bytes old = r.circuit.constraints;
+    struct bytes old = r.circuit.r1cs.constraints;
     CHECK_OK(mem_new_raw(&changed, old.len, 1));
     size_t refused = 0;
     for (size_t at = 4; at + 36 < old.len; at += 36) { /* first list: its terms' wires */
@@ -166,15 +168,15 @@ static void claim_density(void) {
             break;
         }
         store_u32le(changed + at, 0);
-        r.circuit.constraints = bytes_of(changed, old.len);
+        r.circuit.r1cs.constraints = bytes_of(changed, old.len);
         enum err code = import(&r);
         CHECK(code == OK || code == E_RANGE);
         refused += code == E_RANGE && strstr(err_detail(), "name") != NULL;
     }
     CHECK(refused > 0);
-    r.circuit.constraints = bytes_of(old.ptr, old.len - 4);
+    r.circuit.r1cs.constraints = bytes_of(old.ptr, old.len - 4);
     CHECK(import(&r) != OK);
-    r.circuit.constraints = old;
+    r.circuit.r1cs.constraints = old;
     rig_close(&r);
 }
 
