@@ -165,32 +165,6 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
 
 /* --- Reading --- */
 
-static bool holds(const struct frame_section *s, enum section_kind raw, enum section_kind packed) {
-    return s->kind == raw || s->kind == packed;
-}
-
-FALLIBLE body_form_of(enum body_form *out, const struct frame_layout *layout) {
-    const struct frame_section *s = layout->sections;
-    uint32_t count = layout->sections_count;
-    if (count == BODY_WITNESS && holds(s, SECTION_WITNESS_RAW, SECTION_WITNESS_PACKED)) {
-        *out = BODY_WITNESS;
-        return OK;
-    }
-    REQUIRE(count == BODY_EVALUATIONS &&
-                holds(&s[0], SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_A_PACKED) &&
-                holds(&s[1], SECTION_EVALUATIONS_B_RAW, SECTION_EVALUATIONS_B_PACKED) &&
-                holds(&s[2], SECTION_WITNESS_RAW, SECTION_WITNESS_PACKED),
-            E_FORMAT,
-            "body has %" PRIu32 " sections, the first of kind %d; it must be a witness alone, or "
-            "EVALUATIONS_A, EVALUATIONS_B and the witness, in this order",
-            count, (int)s[0].kind);
-    REQUIRE(s[0].values_count == s[1].values_count, E_FORMAT,
-            "body has %" PRIu64 " rows of a and %" PRIu64 " of b; both have a row a constraint",
-            s[0].values_count, s[1].values_count);
-    *out = BODY_EVALUATIONS;
-    return OK;
-}
-
 struct body_reader {
     struct frame_layout layout;
     struct frame_stream stream;

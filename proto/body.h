@@ -54,11 +54,6 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
 
 /* --- Reading --- */
 
-/* What a partition is proved from, as the number of its sections: an assignment; or a, b and an assignment, in this order. */
-enum body_form { BODY_WITNESS = 1, BODY_EVALUATIONS = 3 };
-/* E_FORMAT for any other sections, and where a and b are not of one length. */
-FALLIBLE body_form_of(enum body_form *out, const struct frame_layout *layout);
-
 struct body_reader; /* opaque */
 /* dest[i] is the final place of section i, exactly its raw_bytes long; lent until body_reader_free. memory_bytes_max: what was
  * admitted for all sections and what is unpacked from them. */

@@ -59,19 +59,39 @@ FALLIBLE body_layout(struct frame_layout *out, const Bellows__V1__Body *body,
     return OK;
 }
 
-/* One witness per partition is what this version proves. */
+static bool holds(const struct frame_section *s, enum section_kind raw, enum section_kind packed) {
+    return s->kind == raw || s->kind == packed;
+}
+
+FALLIBLE body_form_of(enum body_form *out, const struct frame_layout *layout) {
+    const struct frame_section *s = layout->sections;
+    uint32_t count = layout->sections_count;
+    if (count == BODY_WITNESS && holds(s, SECTION_WITNESS_RAW, SECTION_WITNESS_PACKED)) {
+        *out = BODY_WITNESS;
+        return OK;
+    }
+    REQUIRE(count == BODY_EVALUATIONS &&
+                holds(&s[0], SECTION_EVALUATIONS_A_RAW, SECTION_EVALUATIONS_A_PACKED) &&
+                holds(&s[1], SECTION_EVALUATIONS_B_RAW, SECTION_EVALUATIONS_B_PACKED) &&
+                holds(&s[2], SECTION_WITNESS_RAW, SECTION_WITNESS_PACKED),
+            E_FORMAT,
+            "body has %" PRIu32 " sections, the first of kind %d; it must be a witness alone, or "
+            "EVALUATIONS_A, EVALUATIONS_B and the witness, in this order",
+            count, (int)s[0].kind);
+    REQUIRE(s[0].values_count == s[1].values_count, E_FORMAT,
+            "body has %" PRIu64 " rows of a and %" PRIu64 " of b; both have a row a constraint",
+            s[0].values_count, s[1].values_count);
+    *out = BODY_EVALUATIONS;
+    return OK;
+}
+
 static FALLIBLE check_body(const Bellows__V1__Body *body, const char *tenant,
                            uint64_t body_bytes_max) {
     struct frame_layout layout;
+    enum body_form form;
     REQUIRE(body, E_FORMAT, "it has no body");
     TRY(body_layout(&layout, body, body_bytes_max));
-    enum section_kind kind = layout.sections[0].kind;
-    REQUIRE(layout.sections_count == 1 &&
-                (kind == SECTION_WITNESS_RAW || kind == SECTION_WITNESS_PACKED),
-            E_FORMAT,
-            "body has %" PRIu32 " sections, the first of kind %u; this version reads one, "
-            "WITNESS_RAW or WITNESS_PACKED",
-            layout.sections_count, (unsigned)kind);
+    TRY(body_form_of(&form, &layout));
     if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT) {
         /* A tenant's jobs read the tenant's bucket only: "<prefix>-in-<tenant>". */
         const char *bucket = body->object->bucket;

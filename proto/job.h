@@ -28,6 +28,11 @@ FALLIBLE job_fingerprint(uint8_t out[32], const job_message *job);
 FALLIBLE body_layout(struct frame_layout *out, const Bellows__V1__Body *body,
                      uint64_t memory_bytes_max);
 
+/* What a partition is proved from, as the number of its sections: an assignment; or a, b and an assignment, in this order. */
+enum body_form { BODY_WITNESS = 1, BODY_EVALUATIONS = 3 };
+/* E_FORMAT for any other sections, and where a and b are not of one length. */
+FALLIBLE body_form_of(enum body_form *out, const struct frame_layout *layout);
+
 FALLIBLE result_unpack(result_message **out, struct bytes data);
 FALLIBLE result_pack(struct bytes_mut *out, const result_message *result);
 FALLIBLE part_unpack(part_message **out, struct bytes data);

@@ -115,16 +115,16 @@ static const Bellows__V1__Body *body_of(const struct lane_job *job) {
     return job->job->partitions[job->index]->body;
 }
 
+enum { NAME_BYTES = 32 };
+static void write_name(char out[NAME_BYTES], const struct lane_job *job) {
+    snprintf(out, NAME_BYTES, "partition %u", job->index);
+}
+
 static enum err body_check(struct frame_layout *layout, const struct lane_job *job) {
+    enum body_form form;
     TRY(body_layout(layout, body_of(job), BODY_BYTES_MAX));
-    enum section_kind kind = layout->sections[0].kind;
-    REQUIRE(layout->sections_count == 1 &&
-                (kind == SECTION_WITNESS_RAW || kind == SECTION_WITNESS_PACKED),
-            E_FORMAT,
-            "partition %u: this lane proves bodies of one section, WITNESS_RAW or WITNESS_PACKED; "
-            "found %u sections, the first of kind %d",
-            job->index, layout->sections_count, (int)kind);
-    return OK;
+    enum err code = body_form_of(&form, layout);
+    return code == OK ? OK : err_prefix(code, "partition %u", job->index);
 }
 
 void job_unstage(struct lane_job *job) {
@@ -265,6 +265,11 @@ enum err job_stage_body(struct lane_job *job, struct decoders *decoders, struct 
             "witness "
             "of this circuit?",
             job->index, (unsigned long long)assignment->values_count, shape->wires_count);
+    if (layout.sections_count == BODY_EVALUATIONS) {
+        char name[NAME_BYTES];
+        write_name(name, job);
+        TRY(evaluations_fit(layout.sections[0].values_count, shape, name, "the job's key"));
+    }
     place_all(&places, &layout);
     job_unstage(job);
     TRY(fetch(job, &layout, &places, decoders, bulk));
@@ -279,11 +284,6 @@ enum err job_stage_body(struct lane_job *job, struct decoders *decoders, struct 
 }
 
 /* --- Handing over --- */
-
-enum { NAME_BYTES = 32 };
-static void write_name(char out[NAME_BYTES], const struct lane_job *job) {
-    snprintf(out, NAME_BYTES, "partition %u", job->index);
-}
 
 enum err job_make_witness(struct lane_job *job, struct pool *pool) {
     struct frame_layout layout;
@@ -308,6 +308,11 @@ enum err job_make_witness(struct lane_job *job, struct pool *pool) {
     write_name(name, job);
     TRY(witness_over_values(&job->witness, key_curve(job->key),
                             job->block.ptr + places.values[last], job->vectors[last].count, name));
+    if (job->vectors_count == BODY_EVALUATIONS) {
+        TRY(witness_add_evaluations(&job->witness, job->block.ptr + places.values[0],
+                                    job->block.ptr + places.values[1], job->vectors[0].count,
+                                    name));
+    }
     return witness_fits(&job->witness, key_shape(job->key), "the job's key");
 }
 
@@ -342,25 +347,44 @@ enum err job_bring(struct lane_job *job, struct backend *backend) {
     return OK;
 }
 
+/* To out, which moves behind it. */
+static enum err unpack_plain(uint8_t **out, const struct scalars *v, const struct curve *c) {
+    struct bytes_mut to = {*out, (size_t)v->count * SCALAR_BYTES};
+    if (v->packed) {
+        TRY(codec_decode(to, v->bytes, v->count, c->r.w, NULL));
+    } else {
+        memcpy(to.ptr, v->bytes.ptr, to.len);
+    }
+    *out += to.len;
+    return OK;
+}
+
 enum err job_unpack_brought(struct lane_job *job) {
     const struct curve *c = key_curve(job->key);
     char name[NAME_BYTES];
+    size_t count = 0;
     if (job->witness.brought == 0) {
         return OK;
     }
-    AUTO(mem_free_ptr) uint8_t *values = NULL;
-    const struct scalars *v = &job->vectors[job->vectors_count - 1];
-    TRY(mem_new_raw(&values, v->count, SCALAR_BYTES));
-    struct bytes_mut out = {values, (size_t)v->count * SCALAR_BYTES};
-    if (v->packed) {
-        TRY(codec_decode(out, v->bytes, v->count, c->r.w, NULL));
-    } else {
-        memcpy(out.ptr, v->bytes.ptr, out.len);
+    for (unsigned i = 0; i < job->vectors_count; i++) {
+        count += (size_t)job->vectors[i].count;
+    }
+    AUTO(mem_free_ptr) uint8_t *block = NULL;
+    const struct scalars *assignment = &job->vectors[job->vectors_count - 1];
+    TRY(mem_new_raw(&block, count, SCALAR_BYTES));
+    uint8_t *at = block;
+    for (unsigned i = 0; i < job->vectors_count; i++) {
+        TRY(unpack_plain(&at, &job->vectors[i], c));
     }
     struct witness plain;
     write_name(name, job);
-    TRY(witness_from_values(&plain, c, values, v->count, name));
-    values = NULL;
+    TRY(witness_over_values(&plain, c, at - assignment->count * SCALAR_BYTES, assignment->count,
+                            name));
+    if (job->vectors_count == BODY_EVALUATIONS) {
+        uint64_t rows = job->vectors[0].count;
+        TRY(witness_add_evaluations(&plain, block, block + rows * SCALAR_BYTES, rows, name));
+    }
+    witness_own(&plain, TAKE(block), count * SCALAR_BYTES);
     witness_close(&job->witness);
     job->witness = plain;
     return OK;

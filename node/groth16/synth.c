@@ -286,7 +286,7 @@ static FALLIBLE make_witness(struct synth *s) {
     return OK;
 }
 
-enum { EVALUATE_ROWS = 1 << 16 };
+enum { EVALUATE_ROWS = 1 << 10 }; /* of a task; few, so that small circuits have several */
 
 struct evaluation {
     const struct synth *synth;
@@ -314,7 +314,8 @@ static void evaluate_chunk(void *ctx, size_t idx, unsigned worker) {
     memset(e->out[1] + from, 0, (size_t)(end - from) * sizeof *e->out[1]);
     uint64_t last = end < k->constraints_count ? end : k->constraints_count;
     if (from < last) {
-        each_term(k->ctx, (struct setup_rows){(uint32_t)from, (uint32_t)last}, add_term, e);
+        each_term(k->ctx, (struct setup_rows){(uint32_t)from, (uint32_t)(last - from)}, add_term,
+                  e);
     }
     for (uint64_t row = last > from ? last : from; row < end && row < synth_rows_count(e->synth);
          row++) {

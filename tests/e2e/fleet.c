@@ -208,7 +208,8 @@ static void claim_commands(void) {
     host_stop(&h);
 }
 
-/* Bellman parameters with their circuit become a key that lanes fetch; two partitions, 192 bytes each, in order. */
+/* Bellman parameters with their circuit become a key that lanes fetch; two partitions, of a witness and of its evaluations, 192 bytes
+ * each, in order. */
 static void claim_bellman(void) {
     struct host h;
     struct ran ran;
@@ -232,7 +233,7 @@ static void claim_bellman(void) {
     host_run(&ran, &h, "key push %%/bits.key");
     CHECK_HAS(ran.out, "was there already");
     host_run(&ran, &h,
-             "submit %%/bits.key @bls12381/bits/witness.wtns @bls12381/bits/witness.wtns "
+             "submit %%/bits.key @bls12381/bits/witness.wtns @bls12381/bits/witness.evaluations "
              "--wait --format bellman --out %%/out --job two");
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
     CHECK_HAS(ran.out, "out/proof.bin");

@@ -1,6 +1,7 @@
 /* Circuits as cuzk extracts them: whole and damaged. */
 #include "tests/format/damaged.h"
 
+#include "node/base/mem.h"
 #include "node/witness/circuit.h"
 
 #include <string.h>

@@ -234,7 +234,7 @@ static void claim_body_fields(void) {
     REFUSED(E_FORMAT, body->n_sections, 0, "0 sections");
     REFUSED(E_FORMAT, body->sections[0]->kind, (Bellows__V1__SectionKind)77, "unknown kind 77");
     REFUSED(E_FORMAT, body->sections[0]->kind, BELLOWS__V1__SECTION_KIND__EVALUATIONS_A_RAW,
-            "this version reads one");
+            "it must be a witness alone, or EVALUATIONS_A");
     REFUSED(E_FORMAT, body->sections[0]->values_count, VALUES + 1, "values");
     REFUSED(E_FORMAT, body->place_case, BELLOWS__V1__BODY__PLACE__NOT_SET, "neither inline");
     struct made m;
