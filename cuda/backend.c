@@ -27,6 +27,7 @@
 #include "cuda/layout.h"
 #include "cuda/loader.h"
 #include "cuda/rate.h"
+#include "cuda/rest.h"
 #include "cuda/table.h"
 
 #include <stdatomic.h>
@@ -700,28 +701,37 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
     return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
 }
 
-static enum err slot_sums(struct sums *out, struct step_times *times, struct backend_slot *s) {
+static enum err slot_collect(struct backend_rest **rest, struct sums *out, struct step_times *times,
+                             struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
+    struct backend_rest *left = NULL;
     TRY(begin(s, STEP_MSM_H));
-    uint64_t done_ns = 0;
-    if (l->parts_count > 1) {
-        TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
-        done_ns = clock_ns();
-        TRY(range_add(s));
-    }
-    for (unsigned i = 0; l->parts_count == 1 && i < KEY_POINTS_COUNT; i++) {
+    for (unsigned i = 0; l->parts_count == 1 && i < KEY_H; i++) {
         TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
-        done_ns = clock_ns();
-        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[i == KEY_H ? PAIRS_H : PAIRS_WITNESS],
-                       group_of(l, i), s->pinned + l->results[i].at);
+        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[PAIRS_WITNESS], group_of(l, i),
+                       s->pinned + l->results[i].at);
     }
+    TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
+    uint64_t done_ns = clock_ns();
     for (unsigned step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
         TRY(gpu_event_ns(&times->ns[step], s->done[step], s->done[step + 1]));
     }
     TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
+    TRY(l->parts_count > 1
+            ? range_add(s)
+            : gpu_rest_new(&left, &s->pairs[PAIRS_H], group_of(l, KEY_H),
+                           s->pinned + l->results[KEY_H].at, l->results[KEY_H].bytes));
     s->summed = true;
     times->finish_ns = clock_ns() - done_ns;
     *out = s->added;
+    *rest = left;
+    return OK;
+}
+
+static enum err slot_sums(struct sums *out, struct step_times *times, struct backend_slot *s) {
+    struct backend_rest *rest = NULL;
+    TRY(slot_collect(&rest, out, times, s));
+    gpu_rest_finish(out, &rest);
     return OK;
 }
 
@@ -815,6 +825,8 @@ static const struct backend_ops gpu_ops = {
     .quotient = slot_quotient,
     .msm = slot_msm,
     .sums = slot_sums,
+    .collect = slot_collect,
+    .finish = gpu_rest_finish,
     .h_scalars = slot_h_scalars,
     .wipe = slot_wipe,
     .multiplier_open = multiplier_open_gpu,

@@ -17,6 +17,7 @@ enum { WORLD_TRIES = 4 };
 static const uint64_t PULL_WAIT_NS = UINT64_C(5000000000);
 static const uint64_t PLACE_WAIT_NS = UINT64_C(1000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(100000000);
+static const uint64_t PUT_OFF_NS = UINT64_C(2000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
 
 /* --- intake --- */
@@ -278,6 +279,17 @@ static void stage_and_hand_on(struct lane *lane, struct lane_job *job) {
     ASSERT(put == OK);
 }
 
+/* Others need not wait behind a key that is fetched: the job goes to the end of the line. */
+static bool put_off(struct lane *lane, struct lane_job *job) {
+    if (!lane_brings(lane) || lane_should_hand_back(lane) || atomic_load(&job->watch.cancel) ||
+        !lane_key_is_far(lane, job)) {
+        return false;
+    }
+    job_mark(job, JOB_STAGE_KEY);
+    lane_pause(lane, PUT_OFF_NS);
+    return queue_put(lane->to_stage, &job, UINT64_MAX) == OK;
+}
+
 void *lane_stage_main(void *ctx) {
     struct lane *lane = ctx;
     struct lane_job *job = NULL;
@@ -285,7 +297,9 @@ void *lane_stage_main(void *ctx) {
         lane_keep_keys(lane);
     }
     while (queue_take(lane->to_stage, &job, UINT64_MAX) == OK) {
-        stage_and_hand_on(lane, job);
+        if (!put_off(lane, job)) {
+            stage_and_hand_on(lane, job);
+        }
     }
     return NULL;
 }

@@ -304,6 +304,12 @@ bool keycache_find(struct loaded_key *out, struct keycache *c, const struct sha2
     return true;
 }
 
+bool keycache_has(struct keycache *c, const struct sha256 *digest) {
+    LOCK_SCOPE(&c->lock);
+    const struct entry *e = find(c, digest);
+    return e && e->resident;
+}
+
 void keycache_give(struct keycache *c, struct loaded_key *k) {
     if (!k->resident) {
         return;

@@ -28,6 +28,7 @@ FALLIBLE keycache_get(struct loaded_key *out, struct keycache *c, const struct s
                       struct key *key, const _Atomic int *cancel);
 /* The same if it is loaded and nobody waits for room; false: it is not. */
 bool keycache_find(struct loaded_key *out, struct keycache *c, const struct sha256 *digest);
+bool keycache_has(struct keycache *c, const struct sha256 *digest); /* is loaded now */
 /* Clears *k; fine on none. */
 void keycache_give(struct keycache *c, struct loaded_key *k);
 /* Never leaves from now on; E_LIMIT as for keycache_get. */

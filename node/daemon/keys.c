@@ -66,6 +66,13 @@ enum err lane_get_key(struct lane *lane, struct lane_job *job) {
     return lane_load_key(lane, job);
 }
 
+bool lane_key_is_far(struct lane *lane, const struct lane_job *job) {
+    lock_take(&lane->lock);
+    bool busy = lane->key_turn;
+    lock_give(&lane->lock);
+    return busy && !job->key && !keycache_has(lane->keycache, &job->key_digest);
+}
+
 enum err lane_load_key(struct lane *lane, struct lane_job *job) {
     TRY(keycache_get(&job->loaded, lane->keycache, &job->key_digest, job->key, &job->watch.cancel));
     if (job->loaded.load_ns) {

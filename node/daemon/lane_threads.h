@@ -16,7 +16,7 @@ enum {
     LANE_HELD_MAX = LANE_DEPTH_MAX,
     LANE_TOLD_MAX = 1024,
     /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
-    LANE_STAGERS_MAX = 4,
+    LANE_STAGERS_MAX = 8,
     LANE_REPLIERS_MAX = 4,
     LANE_THREADS_MAX = 6 + LANE_STAGERS_MAX + LANE_REPLIERS_MAX
 };
@@ -108,6 +108,8 @@ static inline bool lane_brings(const struct lane *lane) {
 }
 /* Key file opened; and loaded, where stage threads do that. */
 FALLIBLE lane_get_key(struct lane *lane, struct lane_job *job);
+/* Its key is not open yet, and another thread opens this one or another: the job would only wait for that. */
+bool lane_key_is_far(struct lane *lane, const struct lane_job *job);
 /* The job's reference to its loaded key. */
 FALLIBLE lane_load_key(struct lane *lane, struct lane_job *job);
 /* Loads the keys of config.keep, once; for the thread that loads keys. What cannot be kept is told, and loaded like any other when a

@@ -54,6 +54,7 @@ struct rates {
 struct backend;
 struct backend_key;        /* a key where the backend computes */
 struct backend_slot;       /* workspace of one job in flight under one key */
+struct backend_rest;       /* of a job that has left its slot: what is to be added on the host */
 struct backend_multiplier; /* multiples of a curve's generator in one group */
 
 /* Watched between and inside steps: set from any thread to end the job with E_CANCELLED; progress is read by `top`,
@@ -92,6 +93,12 @@ struct backend_ops {
     FALLIBLE (*quotient)(struct backend_slot *s);
     FALLIBLE (*msm)(struct backend_slot *s, enum key_points which);
     FALLIBLE (*sums)(struct sums *out, struct step_times *times, struct backend_slot *s);
+    /* The same in two, NULL where nothing is left to do: `collect` waits, and leaves in *rest what `finish` then makes of it on any
+     * thread, while the slot computes the next job. finish with sums NULL throws it away; fine on no rest. */
+    FALLIBLE(*collect)
+    (struct backend_rest **rest, struct sums *out, struct step_times *times,
+     struct backend_slot *s);
+    void (*finish)(struct sums *sums, struct backend_rest **rest);
     /* Test only: the domain_size canonical H scalars of the last job. */
     FALLIBLE (*h_scalars)(uint8_t *out, struct backend_slot *s);
     /* Wipes what a job left behind. */

@@ -36,7 +36,14 @@ enum err blinding_random(struct blinding *out, const struct curve *c) {
     return OK;
 }
 
+static void finish_rest(struct sums *sums, struct prove_result *r) {
+    if (r->rest) {
+        r->ops->finish(sums, &r->rest);
+    }
+}
+
 void prove_result_done(struct prove_result *r) {
+    finish_rest(NULL, r);
     mem_free(r->publics);
     mem_wipe(r, sizeof *r);
 }
@@ -54,8 +61,9 @@ static enum err begin_step(struct job_watch *watch, enum prove_step step) {
     return OK;
 }
 
-static enum err run_backend(struct sums *out, struct step_times *times, struct backend *b,
-                            struct backend_slot *slot, const struct witness *w,
+/* rest NULL: the sums are wanted whole. */
+static enum err run_backend(struct sums *out, struct backend_rest **rest, struct step_times *times,
+                            struct backend *b, struct backend_slot *slot, const struct witness *w,
                             struct job_watch *watch) {
     static const struct {
         enum prove_step step;
@@ -74,15 +82,16 @@ static enum err run_backend(struct sums *out, struct step_times *times, struct b
         TRY(begin_step(watch, msms[i].step));
         TRY(b->ops->msm(slot, msms[i].points));
     }
-    return b->ops->sums(out, times, slot);
+    return rest && b->ops->collect ? b->ops->collect(rest, out, times, slot)
+                                   : b->ops->sums(out, times, slot);
 }
 
 /* The five sums of one job; whatever happened, nothing of it stays in the slot. */
-static enum err compute_sums(struct sums *out, struct step_times *times, struct backend *b,
-                             struct backend_slot *slot, const struct key *key,
+static enum err compute_sums(struct sums *out, struct backend_rest **rest, struct step_times *times,
+                             struct backend *b, struct backend_slot *slot, const struct key *key,
                              const struct witness *w, struct job_watch *watch) {
     TRY(witness_fits(w, key_shape(key), key_path(key)));
-    enum err code = run_backend(out, times, b, slot, w, watch);
+    enum err code = run_backend(out, rest, times, b, slot, w, watch);
     b->ops->wipe(slot);
     TRY(code);
     TRY(key_intact(key)); /* pages of a file that was cut meanwhile read as zeros */
@@ -136,18 +145,19 @@ static enum err copy_publics(struct prove_result *out, const struct key *key,
 
 enum err groth16_compute(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                          const struct key *key, const struct witness *w, struct job_watch *watch) {
-    struct prove_result r = {0};
+    AUTO(prove_result_done) struct prove_result r = {.ops = b->ops};
     uint64_t start_ns = clock_ns();
-    TRY(compute_sums(&r.sums, &r.times, b, slot, key, w, watch));
+    TRY(compute_sums(&r.sums, &r.rest, &r.times, b, slot, key, w, watch));
     r.total_ns = clock_ns() - start_ns;
     *out = r;
-    mem_wipe(&r, sizeof r);
+    r.rest = NULL;
     return OK;
 }
 
 enum err groth16_assemble(struct prove_result *r, const struct key *key, const struct witness *w,
                           const struct blinding *blinding) {
     uint64_t start_ns = clock_ns();
+    finish_rest(&r->sums, r);
     assemble(&r->proof, key_vkey(key), &r->sums, blinding);
     TRY(copy_publics(r, key, w));
     r->times.ns[STEP_ASSEMBLE] = clock_ns() - start_ns;
@@ -203,7 +213,7 @@ enum err groth16_prove(struct prove_result *out, struct backend *b, struct backe
 enum err groth16_sums(struct sums *out, struct backend *b, struct backend_slot *slot,
                       const struct key *key, const struct witness *w, struct job_watch *watch) {
     struct step_times times = {0};
-    return compute_sums(out, &times, b, slot, key, w, watch);
+    return compute_sums(out, NULL, &times, b, slot, key, w, watch);
 }
 
 enum err sums_digest(struct sha256 *out, const struct curve *c, const struct sums *s,
@@ -229,7 +239,7 @@ enum err prove_settle(const struct sums *first, struct backend *b, struct backen
     uint8_t salt[32];
     struct sha256 digests[2];
     TRY(rng_os(salt, sizeof salt));
-    TRY(compute_sums(&second, &times, b, slot, key, w, watch));
+    TRY(compute_sums(&second, NULL, &times, b, slot, key, w, watch));
     enum err code = sums_digest(&digests[0], key_curve(key), first, salt);
     if (code == OK) {
         code = sums_digest(&digests[1], key_curve(key), &second, salt);

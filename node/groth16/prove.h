@@ -23,6 +23,8 @@ struct prove_result {
     size_t publics_count;
     struct step_times times;
     uint64_t total_ns;
+    struct backend_rest *rest;     /* owned; of the sums, until they are assembled */
+    const struct backend_ops *ops; /* lent: who finishes the rest */
     struct sums
         sums; /* unblinded, for tests and for the salted digest of the self-check; wiped by done */
 };
