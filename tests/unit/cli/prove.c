@@ -511,16 +511,17 @@ static void claim_evaluations(void) {
         struct bytes_mut file = {0};
         char zkey[600];
         scratch_open(&s);
-        snprintf(zkey, sizeof zkey, "%s", vector(curves[i], "bits/circuit.zkey"));
+        snprintf(zkey, sizeof zkey, "%s", curve_file(curves[i], "bits/circuit.zkey"));
         run_script(
             &r, &s,
             "set -e; $BELLOWS prove --backend cpu --seed 5 %s %s p1 i1; "
             "$BELLOWS prove --backend cpu --seed 5 %s %s --r1cs %s p2 i2; cmp p1 p2; cmp i1 i2",
-            zkey, vector(curves[i], "bits/witness.wtns"), zkey,
-            vector(curves[i], "bits/witness.evaluations"), vector(curves[i], "bits/circuit.r1cs"));
+            zkey, curve_file(curves[i], "bits/witness.wtns"), zkey,
+            curve_file(curves[i], "bits/witness.evaluations"),
+            curve_file(curves[i], "bits/circuit.r1cs"));
         expect(&r, 0, NULL);
         run_free(&r);
-        CHECK_OK(file_read_all(&file, vector(curves[i], "bits/witness.evaluations"), 1 << 20));
+        CHECK_OK(file_read_all(&file, curve_file(curves[i], "bits/witness.evaluations"), 1 << 20));
         file.ptr[64 + 32 * 3] ^= 1; /* a of row 3 */
         CHECK_OK(file_write_all(scratch_path(&s, "wrong"), bytes_of(file.ptr, file.len)));
         mem_free(file.ptr);
@@ -528,11 +529,11 @@ static void claim_evaluations(void) {
         expect(&r, 1, "witness with its a and b does not satisfy");
         run_free(&r);
         run_program(&r, &s, NULL, "prove --backend cpu %s wrong p3 i3 --r1cs %s", zkey,
-                    vector(curves[i], "bits/circuit.r1cs"));
+                    curve_file(curves[i], "bits/circuit.r1cs"));
         expect(&r, 1, "a or b of constraint 3");
         run_free(&r);
         run_program(&r, &s, NULL, "prove --backend cpu %s %s p3 i3", zkey,
-                    vector(curves[i], "base/witness.evaluations"));
+                    curve_file(curves[i], "base/witness.evaluations"));
         expect(&r, 2, "wires");
         run_free(&r);
         CHECK_EQ(5, scratch_files(&s));
