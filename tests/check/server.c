@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { START_WAIT_MS = 15000, SERVERS_MAX = 64 };
+static const uint64_t END_WAIT_NS = UINT64_C(10000000000);
 
 /* What a failed claim leaves behind goes when the program ends. */
 static struct left {
@@ -188,10 +189,16 @@ void check_server_start(struct check_server *out, const struct check_server_opti
     write_config(out, options);
 }
 
+/* A server whose disk was full may stand still in its shutdown: it is killed then, as its operator would. */
 static void end_with(struct check_server *s, int signal_number) {
     if (s->pid > 0) {
+        uint64_t start_ns = clock_ns();
         kill(s->pid, signal_number);
-        while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR) {
+        while (waitpid(s->pid, NULL, WNOHANG) == 0) {
+            if (clock_ns() - start_ns > END_WAIT_NS) {
+                kill(s->pid, SIGKILL);
+            }
+            clock_sleep_ns(1000000);
         }
         s->pid = 0;
         note(s, false);
