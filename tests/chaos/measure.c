@@ -176,9 +176,11 @@ static uint64_t all_done(struct host *h, const char *prefix, uint64_t start_ns) 
     return clock_ns() - start_ns;
 }
 
+/* Both lanes stand still while the jobs are placed: else the other one may be done with each before the next comes. */
 static uint64_t kill_with_jobs(struct host *h, const char *prefix, bool node_too) {
-    pid_t lane = host_lane_pid(h, 0, 0);
+    pid_t lane = host_lane_pid(h, 0, 0), other = host_lane_pid(h, 1, 0);
     CHECK(kill(lane, SIGSTOP) == 0);
+    CHECK(kill(other, SIGSTOP) == 0);
     for (int i = 0; i < PLACED_JOBS; i++) {
         char job_id[24];
         snprintf(job_id, sizeof job_id, "%s%d", prefix, i);
@@ -189,6 +191,7 @@ static uint64_t kill_with_jobs(struct host *h, const char *prefix, bool node_too
         clock_sleep_ns(10 * MS);
         placed = placed_on_w0(h, prefix);
     }
+    kill(other, SIGCONT);
     CHECK_MSG(placed >= 0, "none of %d jobs was placed on the frozen lane", PLACED_JOBS);
     uint64_t start_ns = clock_ns();
     if (node_too) {

@@ -190,12 +190,14 @@ void check_server_start(struct check_server *out, const struct check_server_opti
 }
 
 /* A server whose disk was full may stand still in its shutdown: it is killed then, as its operator would. */
-static void end_with(struct check_server *s, int signal_number) {
+static bool end_with(struct check_server *s, int signal_number) {
+    bool by_itself = true;
     if (s->pid > 0) {
         uint64_t start_ns = clock_ns();
         kill(s->pid, signal_number);
         while (waitpid(s->pid, NULL, WNOHANG) == 0) {
             if (clock_ns() - start_ns > END_WAIT_NS) {
+                by_itself = false;
                 kill(s->pid, SIGKILL);
             }
             clock_sleep_ns(1000000);
@@ -203,14 +205,15 @@ static void end_with(struct check_server *s, int signal_number) {
         s->pid = 0;
         note(s, false);
     }
+    return by_itself;
 }
 
 void check_server_kill(struct check_server *s) {
     end_with(s, SIGKILL);
 }
 
-void check_server_down(struct check_server *s) {
-    end_with(s, SIGTERM);
+bool check_server_down(struct check_server *s) {
+    return end_with(s, SIGTERM);
 }
 
 /* Depth-first, below our own mkdtemp folder only. */

@@ -29,8 +29,8 @@ const char *check_server_program(void);
 void check_server_start(struct check_server *out, const struct check_server_options *options);
 /* kill -9; the store stays. */
 void check_server_kill(struct check_server *s);
-/* SIGTERM and wait; the store stays. */
-void check_server_down(struct check_server *s);
+/* SIGTERM and wait; the store stays. False: it stood still for ten seconds and was killed. */
+bool check_server_down(struct check_server *s);
 /* The same port and store again. `empty`: the store is lost in between. */
 void check_server_up(struct check_server *s, bool empty);
 /* Ends it and removes its folder; fine when it never ran. For AUTO too. */

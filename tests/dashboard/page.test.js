@@ -225,7 +225,7 @@ test("lanes that are silent are shown as such, also to a page that comes late", 
   await fleet.stop();
   await sleep(6500);
   await open();
-  assert.equal(await page.locator(".lane[data-silent]").count(), 5);
+  await until("five silent lanes", async () => (await page.locator(".lane[data-silent]").count()) === 5);
   assert.match(await text(), /Not heard for/);
 });
 

@@ -8,6 +8,7 @@
 //
 // So the number of requests is bounded by the limits here, however much the stream holds.
 const PARALLEL = 16;
+const WALK = 16; // reports of a short walk
 const SAMPLES = 90;
 const SAMPLED_LANES_MAX = 64;
 const LANES_MAX = 512;
@@ -64,15 +65,19 @@ async function readDirectory(get, take, names, stop) {
   return found;
 }
 
-// Lanes that the directory has dropped still have reports in the stream: whoever is met at a few places of it.
+// Lanes that the directory has dropped still have reports in the stream: whoever is met in short walks from a few places of it.
 async function silentLanes(tel, prefix, { from, to }) {
   const found = new Set();
   const places = Array.from({ length: PARALLEL }, (_, i) => from + Math.floor(((to - from) * i) / PARALLEL));
   await each(
     places,
-    async (seq) => {
-      const message = await tel({ seq, next_by_subj: `${prefix}.tel.*.*.device` });
-      if (message) found.add(message.subject.split(".").slice(-3, -1).join("."));
+    async (place) => {
+      for (let seq = place, met = 0; met < WALK; met++) {
+        const message = await tel({ seq, next_by_subj: `${prefix}.tel.*.*.device` });
+        if (!message) break;
+        found.add(message.subject.split(".").slice(-3, -1).join("."));
+        seq = message.sequence + 1;
+      }
     },
     () => false,
   );
