@@ -23,12 +23,13 @@ static const char SIZE[] = "size=24m";
 static const off_t ROOM_BYTES = 192 << 10; /* left for jobs to fill */
 
 struct disk {
-    char dir[64], ballast[80];
+    char dir[256], ballast[272];
     bool mounted;
 };
 
 static void disk_open(struct disk *d) {
-    snprintf(d->dir, sizeof d->dir, "/tmp/bellows-disk-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(d->dir, sizeof d->dir, "%s/bellows-disk-XXXXXX", tmp ? tmp : "/tmp");
     CHECK(mkdtemp(d->dir));
     snprintf(d->ballast, sizeof d->ballast, "%s/ballast", d->dir);
     /* Seen by this process and its children alone, and gone with them. */
