@@ -43,6 +43,8 @@ static const char *const submitter_subscribe[] = {
 static const char *const worker_publish[] = {
     "$JS.API.CONSUMER.CREATE.{U}_LANES.L_{n}_{g}.{p}.lane.{n}.{g}",
     "$JS.API.CONSUMER.INFO.{U}_LANES.L_{n}_{g}",
+    "$JS.API.STREAM.INFO.{U}_LANES", /* is its consumer ahead of it? then it is made anew */
+    "$JS.API.CONSUMER.DELETE.{U}_LANES.L_{n}_{g}",
     "$JS.API.CONSUMER.MSG.NEXT.{U}_LANES.L_{n}_{g}",
     "$JS.ACK.{U}_LANES.L_{n}_{g}.>",
     "$JS.API.DIRECT.GET.KV_{p}_jobs.$KV.{p}_jobs.>",
@@ -90,10 +92,12 @@ static const char *const coordinator_publish[] = {
     "$JS.API.CONSUMER.CREATE.{U}_JOBS.>",
     "$JS.API.CONSUMER.INFO.{U}_JOBS.*",
     "$JS.API.CONSUMER.MSG.NEXT.{U}_JOBS.*",
+    "$JS.API.CONSUMER.DELETE.{U}_JOBS.*",
     "$JS.ACK.{U}_JOBS.>",
     "$JS.API.CONSUMER.CREATE.{U}_ADV.>",
     "$JS.API.CONSUMER.INFO.{U}_ADV.*",
     "$JS.API.CONSUMER.MSG.NEXT.{U}_ADV.*",
+    "$JS.API.CONSUMER.DELETE.{U}_ADV.*",
     "$JS.ACK.{U}_ADV.>",
     "$JS.API.CONSUMER.CREATE.KV_{p}_jobs", /* follows the records and the lanes' directory */
     "$JS.API.CONSUMER.MSG.NEXT.KV_{p}_jobs.*",

@@ -77,22 +77,37 @@ static bool wait_for_place(struct lane *lane) {
     return false;
 }
 
+static uint64_t reconnects(const struct lane *lane) {
+    struct transport_health health = {0};
+    transport_health(&health, lane->links.control);
+    return health.reconnects_count;
+}
+
+/* A server may lose it, or come back with fewer messages than it has delivered. */
+static enum err ensure_consumer(struct lane *lane) {
+    struct fleet_options fleet = {.lane_ack_wait_ns = lane->config.ack_wait_ns};
+    return fleet_ensure_lane(lane->links.control, &lane->space, lane_name_here(lane), LANE_HELD_MAX,
+                             &fleet);
+}
+
 void *lane_intake_main(void *ctx) {
     struct lane *lane = ctx;
-    uint64_t pause_ns = FIRST_PAUSE_NS;
+    uint64_t pause_ns = FIRST_PAUSE_NS, ensured_at = reconnects(lane);
     while (!atomic_load(&lane->leaving)) {
         struct message m = {0};
         if (!wait_for_place(lane)) {
             continue;
+        }
+        uint64_t now_at = reconnects(lane);
+        if (now_at != ensured_at && ensure_consumer(lane) == OK) {
+            ensured_at = now_at;
         }
         enum err code = puller_next(&m, lane->puller, PULL_WAIT_NS);
         if (code == OK) {
             pause_ns = FIRST_PAUSE_NS;
             take_message(lane, &m);
         } else if (code != E_TIMEOUT && code != E_CANCELLED) {
-            struct fleet_options fleet = {.lane_ack_wait_ns = lane->config.ack_wait_ns};
-            IGNORE(fleet_ensure_lane(lane->links.control, &lane->space, lane_name_here(lane),
-                                     LANE_HELD_MAX, &fleet)); /* a server may lose it */
+            IGNORE(ensure_consumer(lane));
             lane_pause(lane, pause_ns);
             pause_ns = pause_ns * 2 < LONGEST_PAUSE_NS ? pause_ns * 2 : LONGEST_PAUSE_NS;
         }

@@ -199,10 +199,32 @@ FALLIBLE transport_publish(struct publish_ack *out, struct transport *t, const c
 
 /* --- Consumers --- */
 
+/* A server that was killed may come back with a stream shorter than what its consumer's state says was delivered (seen after a full disk).
+ * Such a consumer passes over new messages up to that sequence, for ever. Consumer first, as the stream may grow in between. */
+static FALLIBLE is_ahead(bool *out, struct transport *t, const struct consumer_config *config) {
+    struct consumer_info consumer = {0};
+    struct stream_info stream = {0};
+    bool found = false;
+    TRY(t->ops->consumer_info(&consumer, &found, t, config->stream, config->name));
+    *out = false;
+    if (found && consumer.delivered_sequence > 0) {
+        TRY(t->ops->stream_info(&stream, t, config->stream));
+        *out = consumer.delivered_sequence > stream.last_sequence;
+    }
+    return OK;
+}
+
 FALLIBLE consumer_ensure(struct transport *t, const struct consumer_config *config) {
     TRY(check_name(config->stream, "stream"));
     TRY(check_name(config->name, "consumer"));
-    return t->ops->consumer_ensure(t, config);
+    TRY(t->ops->consumer_ensure(t, config));
+    bool ahead = false;
+    TRY(is_ahead(&ahead, t, config));
+    if (ahead) {
+        TRY(t->ops->consumer_delete(t, config->stream, config->name));
+        TRY(t->ops->consumer_ensure(t, config));
+    }
+    return OK;
 }
 
 FALLIBLE consumer_delete(struct transport *t, const char *stream, const char *name) {

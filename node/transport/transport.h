@@ -199,8 +199,8 @@ struct consumer_config {
     int32_t deliveries_max;  /* 0: no limit */
     int32_t ack_pending_max; /* 0: the server's 1000 */
 };
-FALLIBLE consumer_ensure(struct transport *t,
-                         const struct consumer_config *config); /* durable; updates settings */
+/* Durable; updates settings. One that has had more than its stream holds (a server may come back with less) is made anew. */
+FALLIBLE consumer_ensure(struct transport *t, const struct consumer_config *config);
 FALLIBLE consumer_delete(struct transport *t, const char *stream, const char *name); /* gone: OK */
 struct consumer_info {
     uint64_t pending_count;     /* not yet delivered */

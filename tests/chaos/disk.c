@@ -117,12 +117,8 @@ void claim_full_disk(void) {
               err_name(refused.code), refused.detail);
     clock_sleep_ns(2 * SECOND); /* whoever works meets the full disk, too */
     CHECK(unlink(d.ballast) == 0);
-    /* A fault of the packaged server, seen one time in three. */
-    if (!check_server_down(&h.server)) {
-        host_stop(&h);
-        disk_close(&d);
-        check_skip("the server stood still in its shutdown and was killed: what it took and did "
-                   "not write is gone");
+    if (!check_server_down(&h.server)) { /* a fault of the packaged server, seen often */
+        printf("disk     the server stood still in its shutdown and was killed\n");
     }
     check_server_up(&h.server, false);
     uint64_t start_ns = clock_ns();

@@ -9,11 +9,13 @@
 #include "tests/check/command.h"
 #include "tests/check/server.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MS UINT64_C(1000000)
 #define S  (1000 * MS)
@@ -170,6 +172,58 @@ static void claim_held(void) {
     struct stream_info info;
     CHECK_OK(stream_info(&info, t, "Q"));
     CHECK_EQ(0, info.messages_count); /* nothing that failed was sent after all */
+    message_done(&m);
+    puller_close(&p);
+    end(t);
+}
+
+/* --- A stream that comes back shorter --- */
+
+/* What a crash with a full disk leaves: the stream's messages are gone, the consumer's state is not. */
+static void lose_messages(void) {
+    char dir[600], path[900];
+    snprintf(dir, sizeof dir, "%s/store/jetstream/$G/streams/Q/msgs", server.dir);
+    DIR *d = opendir(dir);
+    CHECK_MSG(d, "no folder %s", dir);
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (e->d_name[0] != '.') {
+            snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+            CHECK_EQ(0, unlink(path));
+        }
+    }
+    closedir(d);
+}
+
+static void claim_ahead(void) {
+    struct transport *t = begin(NULL);
+    struct puller *p = NULL;
+    struct publish_ack ack;
+    struct message m;
+    make_queue(t);
+    CHECK_OK(puller_open(&p, t, "Q", "c"));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(transport_publish(&ack, t, "q.a", text("old"), NULL));
+        CHECK_OK(puller_next(&m, p, 2 * S));
+        CHECK_OK(transport_ack_sync(t, m.reply, 0));
+        message_done(&m);
+    }
+    CHECK(check_server_down(&server));
+    lose_messages();
+    check_server_up(&server, false);
+    wait_connected(t);
+    CHECK_OK(transport_publish(&ack, t, "q.a", text("new"), NULL));
+    CHECK_EQ(1, ack.sequence);
+    CHECK_ERR(E_TIMEOUT, puller_next(&m, p, S)); /* passed over */
+    make_queue(t);
+    enum err err = E_TIMEOUT;
+    for (int i = 0; i < 10 && err != OK;
+         i++) { /* a pull that waited is told that its consumer is gone */
+        err = puller_next(&m, p, S);
+        CHECK_MSG(err == OK || err == E_NET, "%s: %s", err_name(err), err_detail());
+    }
+    CHECK_OK(err);
+    CHECK_MEM("new", m.data.ptr, 3);
+    CHECK_OK(transport_ack_sync(t, m.reply, 0));
     message_done(&m);
     puller_close(&p);
     end(t);
@@ -532,6 +586,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a fetch outlives the server's death and its goodbye", claim_fetch},
         {"a held message survives; what fails while down is not sent later", claim_held},
+        {"a consumer that is ahead of its stream is made anew", claim_ahead},
         {"an upload that lost the server is invisible and starts again", claim_upload},
         {"a download goes on after the server's death", claim_download},
         {"a watch goes on, also over an emptied store", claim_watch},
