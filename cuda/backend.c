@@ -1,6 +1,5 @@
-/* The CUDA backend: a key in device memory, a job's way through the kernels.
+/* The CUDA backend: a job's way through the kernels, under a key that resident.c has brought.
  *
- *   key_load    points as they lie in the file, matrices as rows with a dictionary, twiddles: uploaded once
  *   witness     values ─copy─▶ pinned ─▶ device ─▶ digits, sort              (one sort for A, B1, B2, L)
  *   evaluate    a = A·w, b = B·w, unless they came with the values and in the same way
  *   quotient    scalars of H
@@ -19,7 +18,6 @@
 #include "node/groth16/backend.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
-#include "node/key/rows.h"
 
 #include "cuda/copiers.h"
 #include "cuda/fixed.h"
@@ -27,8 +25,8 @@
 #include "cuda/layout.h"
 #include "cuda/loader.h"
 #include "cuda/rate.h"
+#include "cuda/resident.h"
 #include "cuda/rest.h"
-#include "cuda/table.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,15 +49,6 @@ struct gpu_backend {
     struct gpu_stream *stream;
     struct gpu_loader *loader; /* owned: of keys */
     struct pool *copiers;      /* owned: one core copies 8 GB/s, the bus takes 50 */
-};
-
-struct backend_key {
-    struct gpu_backend *backend; /* lent */
-    struct key *key;             /* shared (ref) */
-    struct gpu_layout layout;
-    char *memory; /* owned: device */
-    struct gpu_matrix matrix[2];
-    struct gpu_domain domain;
 };
 
 enum pairs_of { PAIRS_WITNESS, PAIRS_H, PAIRS_COUNT };
@@ -141,176 +130,12 @@ static void backend_unpin(struct backend *b, void *host) {
 }
 
 /* --- key --- */
-static const struct gpu_group *group_of(const struct gpu_layout *l, enum key_points which) {
-    return gpu_group_id(which) == GROUP_G2 ? l->gpu->g2 : l->gpu->g1;
-}
-
-/* Bytes of L that stand for public wires, which the file leaves out. */
-static size_t skipped_bytes(const struct backend_key *k, enum key_points which) {
-    return which == KEY_L ? ((size_t)key_shape(k->key)->public_count + 1) *
-                                curve_point_bytes(key_curve(k->key), gpu_group_id(which))
-                          : 0;
-}
-
-static enum err load_points(struct backend_key *k) {
-    struct gpu_loader *loader = k->backend->loader;
-    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
-        bool zkey_layout;
-        struct bytes raw = key_points_raw(&zkey_layout, k->key, i);
-        REQUIRE(zkey_layout, E_FORMAT, "%s: points in bellman's form are not proved with on a GPU",
-                key_path(k->key));
-        size_t skipped = skipped_bytes(k, i);
-        struct gpu_piece piece = k->layout.points[i];
-        if (k->layout.streamed[i]) {
-            continue;
-        }
-        const struct gpu_table_shape table = gpu_layout_table(&k->layout, key_shape(k->key), i);
-        ASSERT((skipped + raw.len) * table.copies_count == piece.bytes);
-        TRY(gpu_load_zero(loader, k->memory + piece.at, skipped));
-        TRY(gpu_load(loader, k->memory + piece.at + skipped, raw.ptr, raw.len));
-    }
-    return OK;
-}
-
-/* Multiples of all points, in memory that the first slot takes afterwards. */
-static enum err build_tables(struct backend_key *k) {
-    const struct gpu_layout *l = &k->layout;
-    struct gpu_stream *s = gpu_loader_stream(k->backend->loader);
-    AUTO(gpu_mem_close) void *workspace = NULL;
-    if (!l->multiples) {
-        return OK;
-    }
-    TRY(gpu_mem_open(&workspace, l->table_bytes));
-    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
-        const struct gpu_table_shape table = gpu_layout_table(l, key_shape(k->key), i);
-        TRY(gpu_table_build(k->memory + l->points[i].at, &table, group_of(l, i), workspace, s));
-    }
-    return gpu_stream_wait(s);
-}
-
-/* Coefficients as the device wants them, with their quotients. */
-static enum err load_dictionary(struct backend_key *k, struct bytes dictionary) {
-    const struct gpu_layout *l = &k->layout;
-    const struct curve *c = key_curve(k->key);
-    size_t count = dictionary.len / SCALAR_BYTES;
-    AUTO(mem_free_ptr) uint8_t *constants = NULL;
-    struct scalar r2, unscale, value;
-    REQUIRE(count <= l->dictionary_max, E_LIMIT, "%zu different coefficients, at most %zu fit",
-            count, l->dictionary_max);
-    c->scalar_pow(&r2, &(struct scalar){{2}}, 512);
-    c->scalar_inv(&unscale, &r2); /* stored values are coefficients times R² */
-    TRY(mem_new_raw(&constants, count, GPU_CONSTANT_BYTES));
-    for (size_t i = 0; i < count; i++) {
-        memcpy(&value, dictionary.ptr + i * SCALAR_BYTES, sizeof value);
-        REQUIRE(scalar_is_valid(c, &value), E_RANGE, "a coefficient is not below r");
-        c->scalar_mul(&value, &value, &unscale);
-        l->gpu->constant(constants + i * GPU_CONSTANT_BYTES, value.w);
-    }
-    return gpu_load(k->backend->loader, k->memory + l->dictionary.at, constants,
-                    count * GPU_CONSTANT_BYTES);
-}
-
-static enum err load_rows(struct backend_key *k, uint32_t m, const struct rows *r) {
-    _Static_assert((int)ROWS_LONG == (int)GPU_ROW_LONG &&
-                       (int)ROWS_ONE == (int)GPU_COEFFICIENT_ONE &&
-                       (int)ROWS_MINUS_ONE == (int)GPU_COEFFICIENT_MINUS_ONE,
-                   "a key's rows are a device's rows");
-    const struct gpu_layout *l = &k->layout;
-    size_t terms = (size_t)key_shape(k->key)->terms_count[m];
-    TRY(gpu_load(k->backend->loader, k->memory + l->row_start[m].at, r->start,
-                 ((size_t)r->rows_count + 1) * 4));
-    TRY(gpu_load(k->backend->loader, k->memory + l->columns[m].at, r->columns, terms * 4));
-    TRY(gpu_load(k->backend->loader, k->memory + l->coefficients[m].at, r->coefficients,
-                 terms * 4));
-    TRY(gpu_load(k->backend->loader, k->memory + l->long_rows[m].at, r->long_rows,
-                 (size_t)r->long_count * 4));
-    k->matrix[m] =
-        (struct gpu_matrix){.row_start = (const uint32_t *)(k->memory + l->row_start[m].at),
-                            .columns = (const uint32_t *)(k->memory + l->columns[m].at),
-                            .coefficients = (const uint32_t *)(k->memory + l->coefficients[m].at),
-                            .dictionary = k->memory + l->dictionary.at,
-                            .long_rows = (const uint32_t *)(k->memory + l->long_rows[m].at),
-                            .rows_count = r->rows_count,
-                            .long_count = r->long_count};
-    return OK;
-}
-
-/* A native key's rows lie as the device wants them; those of a .zkey are built first. */
-static enum err load_matrices(struct backend_key *k) {
-    AUTO(rows_dictionary_close) struct rows_dictionary d = {0};
-    const struct key_shape *shape = key_shape(k->key);
-    if (shape->format == KEY_FORMAT_NATIVE) {
-        TRY(load_rows(k, 0, key_rows(k->key, 0)));
-        TRY(load_rows(k, 1, key_rows(k->key, 1)));
-        return load_dictionary(k, key_dictionary(k->key));
-    }
-    TRY(rows_dictionary_open(&d, key_curve(k->key), shape->terms_count[0] + shape->terms_count[1]));
-    for (uint32_t m = 0; m < 2; m++) {
-        AUTO(rows_built_done) struct rows_built r = {0};
-        TRY(rows_build(&r, &d, key_terms_raw(k->key), shape, m));
-        const struct rows rows = {r.start,     r.columns,    r.coefficients,
-                                  r.long_rows, r.rows_count, r.long_count};
-        TRY(load_rows(k, m, &rows));
-    }
-    return load_dictionary(k, bytes_of(d.values_r2, d.count * SCALAR_BYTES));
-}
-
-static enum err load_domain(struct backend_key *k) {
-    const struct key_shape *shape = key_shape(k->key);
-    const struct curve *c = key_curve(k->key);
-    struct gpu_domain_options o = {
-        .log2 = shape->domain_log2, .powers = shape->h_basis == H_POWERS, .lean = k->layout.lean};
-    struct scalar root, shift = {{c->id == CURVE_BN254 ? 5 : 7}};
-    if (o.powers) {
-        c->scalar_root_bellman(&root, o.log2);
-    } else {
-        c->scalar_root_snarkjs(&root, o.log2);
-        if (o.log2 < c->two_adicity) {
-            c->scalar_root_snarkjs(&shift, o.log2 + 1);
-        } else {
-            shift = (struct scalar){
-                {25}}; /* the largest domain has no root of twice its order: 5², as snarkjs */
-        }
-    }
-    memcpy(o.root, root.w, sizeof o.root);
-    memcpy(o.shift, shift.w, sizeof o.shift);
-    TRY(k->layout.gpu->domain_build(&k->domain, &o, k->memory + k->layout.domain.at,
-                                    gpu_loader_stream(k->backend->loader)));
-    return gpu_load_wait(k->backend->loader);
-}
-
-static void key_drop_gpu(struct backend_key **key) {
-    struct backend_key *k = *key;
-    if (k) {
-        void *memory = k->memory;
-        gpu_mem_close(&memory);
-        key_unref(&k->key);
-        mem_free(k);
-    }
-    *key = NULL;
-}
-
 static enum err key_load_gpu(struct backend_key **out, struct backend *b, struct key *key) {
-    const struct key_shape *shape = key_shape(key);
-    REQUIRE(shape->terms_count[0] + shape->terms_count[1] > 0, E_FORMAT,
-            "%s: the key holds no matrices; add them with `bellows key import --circuit FILE`",
-            key_path(key));
-    AUTO(key_drop_gpu) struct backend_key *k = NULL;
-    TRY(mem_new(&k, 1, sizeof *k));
-    k->backend = backend_of(b);
-    k->key = key_ref(key);
-    TRY(layout_of(&k->layout, k->backend, shape));
-    void *memory = NULL;
-    TRY(gpu_mem_open(&memory, k->layout.key_bytes));
-    k->memory = memory;
-    TRY(load_points(k));
-    TRY(build_tables(k));
-    enum err code = load_matrices(k);
-    if (code != OK) {
-        return err_prefix(code, "%s: section 4", key_path(key));
-    }
-    TRY(load_domain(k));
-    *out = TAKE(k);
+    struct gpu_backend *g = backend_of(b);
+    struct gpu_layout l;
+    TRY(layout_of(&l, g, key_shape(key)));
+    TRY(resident_load(out, key, &l, g->loader));
+    (*out)->backend = g;
     return OK;
 }
 
@@ -558,8 +383,8 @@ static enum err msm_start(struct backend_slot *s, enum key_points which, struct 
     struct gpu_msm_memory memory = msm_memory(s);
     bool g2 = gpu_group_id(which) == GROUP_G2;
     pairs->shape.lanes_count = g2 ? l->witness_msm.lanes_count : l->g1_lanes;
-    return gpu_msm_run(pairs, group_of(l, which), points, &memory, result_of(s, which, s->turn),
-                       s->turn, &s->streams);
+    return gpu_msm_run(pairs, resident_group(l, which), points, &memory,
+                       result_of(s, which, s->turn), s->turn, &s->streams);
 }
 
 /* Adds what the last MSM of a range has left, once it has come. */
@@ -575,7 +400,7 @@ static enum err range_add(struct backend_slot *s) {
     struct g2 p2 = {{0}};
     bool g2 = gpu_group_id(which) == GROUP_G2;
     TRY(gpu_event_wait(s->streams.reduced[s->last.turn]));
-    gpu_msm_finish(g2 ? p2.w : p1.w, s->last.pairs, group_of(l, which),
+    gpu_msm_finish(g2 ? p2.w : p1.w, s->last.pairs, resident_group(l, which),
                    result_of(s, which, s->last.turn));
     if (g2) {
         c->g2_add(sum, sum, &p2);
@@ -643,8 +468,8 @@ static enum err range_bring(struct backend_slot *s, bool h, uint32_t idx) {
     struct bytes raw = key_points_raw(&zkey_layout, s->key->key, m.which);
     size_t bytes = curve_point_bytes(key_curve(s->key->key), gpu_group_id(m.which));
     TRY(gpu_stream_after(s->in.stream, s->in.consumed[idx % 2]));
-    TRY(stream_bytes(s, s->memory + l->incoming[idx % 2].at, &raw, skipped_bytes(s->key, m.which),
-                     m.from * bytes, m.count * bytes));
+    TRY(stream_bytes(s, s->memory + l->incoming[idx % 2].at, &raw,
+                     resident_skipped_bytes(s->key, m.which), m.from * bytes, m.count * bytes));
     return gpu_event_record(s->in.arrived[idx % 2], s->in.stream);
 }
 
@@ -708,7 +533,7 @@ static enum err slot_collect(struct backend_rest **rest, struct sums *out, struc
     TRY(begin(s, STEP_MSM_H));
     for (unsigned i = 0; l->parts_count == 1 && i < KEY_H; i++) {
         TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
-        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[PAIRS_WITNESS], group_of(l, i),
+        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[PAIRS_WITNESS], resident_group(l, i),
                        s->pinned + l->results[i].at);
     }
     TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
@@ -719,7 +544,7 @@ static enum err slot_collect(struct backend_rest **rest, struct sums *out, struc
     TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
     TRY(l->parts_count > 1
             ? range_add(s)
-            : gpu_rest_new(&left, &s->pairs[PAIRS_H], group_of(l, KEY_H),
+            : gpu_rest_new(&left, &s->pairs[PAIRS_H], resident_group(l, KEY_H),
                            s->pinned + l->results[KEY_H].at, l->results[KEY_H].bytes));
     s->summed = true;
     times->finish_ns = clock_ns() - done_ns;
@@ -817,7 +642,7 @@ static const struct backend_ops gpu_ops = {
     .close = backend_close_gpu,
     .plan = backend_plan,
     .key_load = key_load_gpu,
-    .key_drop = key_drop_gpu,
+    .key_drop = resident_drop,
     .slot_open = slot_open_gpu,
     .slot_close = slot_close_gpu,
     .witness = slot_witness,

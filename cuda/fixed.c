@@ -11,13 +11,15 @@
  * numbers before it exceed several times.
  */
 #include "cuda/fixed.h"
-#include "cuda/sums.h"
 
 #include "node/base/mem.h"
 
+#include "cuda/copiers.h"
+#include "cuda/sums.h"
+
 #include <string.h>
 
-enum { WINDOW_BITS_MAX = 16, BATCH_MAX = 1 << 20, COPY_PIECE = 1 << 20 };
+enum { WINDOW_BITS_MAX = 16, BATCH_MAX = 1 << 20 };
 
 struct gpu_fixed {
     struct gpu_fixed_options options;
@@ -136,27 +138,9 @@ FALLIBLE gpu_fixed_open(struct gpu_fixed **out, const struct gpu_fixed_options *
     return OK;
 }
 
-struct copy {
-    char *to;
-    const char *from;
-    size_t bytes;
-};
-
-static void copy_piece(void *ctx, size_t idx, unsigned worker) {
-    const struct copy *c = ctx;
-    size_t at = idx * COPY_PIECE, part = c->bytes - at < COPY_PIECE ? c->bytes - at : COPY_PIECE;
-    (void)worker;
-    memcpy(c->to + at, c->from + at, part);
-}
-
-static void copy(const struct gpu_fixed *f, void *to, const void *from, size_t bytes) {
-    struct copy c = {to, from, bytes};
-    pool_for(f->options.copiers, (bytes + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &c);
-}
-
 static FALLIBLE multiply_batch(uint8_t *out, struct gpu_fixed *f, const struct scalar *scalars,
                                uint32_t count) {
-    copy(f, f->pinned, scalars, count * sizeof *scalars);
+    copiers_copy(f->options.copiers, f->pinned, scalars, count * sizeof *scalars);
     TRY(gpu_upload(f->scalars, f->pinned, count * sizeof *scalars, f->stream));
     unsigned turn = 0;
     for (unsigned w = 1; w < f->table.windows_count; w++, turn ^= 1) {
@@ -169,7 +153,7 @@ static FALLIBLE multiply_batch(uint8_t *out, struct gpu_fixed *f, const struct s
                        f->group->coordinate_bytes, f->stream));
     TRY(gpu_download(f->pinned, f->scalars, count * f->point_bytes, f->stream));
     TRY(gpu_stream_wait(f->stream));
-    copy(f, out, f->pinned, count * f->point_bytes);
+    copiers_copy(f->options.copiers, out, f->pinned, count * f->point_bytes);
     return OK;
 }
 

@@ -101,6 +101,7 @@ static void claim_cancelled(void) {
     clock_sleep_ns(50000000);
     cancel_job(&f->user, "m3");
     AUTO(message_free) result_message *cancelled = job_result(&f->user, "m3", 1);
+    CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, cancelled->status);
     for (unsigned i = 0; i < 3; i++) {
         char id[16];
         snprintf(id, sizeof id, "m%u", i);
