@@ -165,15 +165,23 @@ def write(folder, name, lines):
         f.write("\n".join(lines) + "\n")
 
 
+def today():
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    now = datetime.datetime.fromtimestamp(int(epoch), datetime.timezone.utc) if epoch else datetime.datetime.now()
+    return now.strftime("%Y-%m-%d")
+
+
+def empty(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+
+
 def main():
     program, man1, man5 = sys.argv[1:4]
     tables = json.loads(subprocess.run([program, "help", "--json"], capture_output=True, check=True, text=True).stdout)
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    now = datetime.datetime.fromtimestamp(int(epoch), datetime.timezone.utc) if epoch else datetime.datetime.now()
-    date = now.strftime("%Y-%m-%d")
-    for folder in (man1, man5):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
+    date = today()
+    empty(man1)
+    empty(man5)
     write(man1, "bellows.1", program_page(tables, date))
     write(man5, "bellows.conf.5", settings_page(tables, date))
     for command in tables["commands"]:

@@ -85,10 +85,11 @@ BELLOWS_API void bellows_close(struct bellows **fleet);
 /* --- Keys --- */
 
 struct bellows_key;
-enum {
-    BELLOWS_ALLOW_INSECURE_KEYS = 1
-}; /* gamma equal to delta, so that proofs can be forged: tests only */
-/* A .zkey or bellman parameters: mapped, all cheap checks made, named by the SHA-256 of its bytes (read once, then remembered). */
+/* Flags: keys with gamma equal to delta, for which anybody can forge proofs; tests only. */
+enum { BELLOWS_ALLOW_INSECURE_KEYS = 1 };
+/* A .zkey or a native key, as `bellows key import` makes it of a .zkey or of bellman parameters and their circuit: mapped, all cheap checks
+ * made, named by the SHA-256 of its file (read once, then remembered). Bare bellman parameters open, for their digest, but prove nothing:
+ * bellows_submit refuses them with the command that adds their circuit. */
 BELLOWS_API int bellows_key_open(struct bellows_key **out, const char *path, unsigned flags,
                                  struct bellows_error *error);
 BELLOWS_API void bellows_key_close(struct bellows_key **key);
@@ -97,10 +98,11 @@ BELLOWS_API const char *bellows_key_digest(const struct bellows_key *key); /* 64
 /* --- Jobs --- */
 
 struct bellows_job;
-struct
-    bellows_witness { /* a .wtns file, or its bytes, which must live until bellows_submit returns */
+/* A .wtns file, or evaluations: a, b and the assignment of a prover that has synthesised, as <bellows/evaluations.h> draws and writes
+ * them. Which of the two it is shows in its first bytes. */
+struct bellows_witness {
     const char *path; /* NULL: the bytes */
-    const void *wtns;
+    const void *wtns; /* of such a file; they must live until bellows_submit returns */
     size_t wtns_bytes;
 };
 enum bellows_priority { BELLOWS_NORMAL = 0, BELLOWS_LOW, BELLOWS_HIGH, BELLOWS_URGENT };

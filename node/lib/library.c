@@ -122,7 +122,7 @@ static enum err add_witness(struct submission *s, const struct bellows_witness *
     } else {
         char name[40];
         snprintf(name, sizeof name, "witness %zu", idx);
-        TRY(witness_from_wtns_bytes(&w, bytes_of(from->wtns, from->wtns_bytes), name));
+        TRY(witness_from_bytes(&w, bytes_of(from->wtns, from->wtns_bytes), name));
     }
     return submission_add(s, &w);
 }

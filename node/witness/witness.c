@@ -229,6 +229,11 @@ FALLIBLE witness_from_evaluations_bytes(struct witness *out, struct bytes file, 
 
 /* --- Files --- */
 
+FALLIBLE witness_from_bytes(struct witness *out, struct bytes file, const char *name) {
+    return file_kind_of(file) == FILE_EVALUATIONS ? witness_from_evaluations_bytes(out, file, name)
+                                                  : witness_from_wtns_bytes(out, file, name);
+}
+
 static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
     REQUIRE(!guard_is_torn(guard), E_IO,
             "%s: the file became shorter while it was in use; make the witness again", path);
@@ -241,9 +246,7 @@ FALLIBLE witness_intact(const struct witness *w) {
 
 static FALLIBLE open_mapped(struct witness *w, const struct file_map *map,
                             const struct mapping_guard *guard) {
-    enum err e = file_kind_of(map->bytes) == FILE_EVALUATIONS
-                     ? witness_from_evaluations_bytes(w, map->bytes, map->path)
-                     : witness_from_wtns_bytes(w, map->bytes, map->path);
+    enum err e = witness_from_bytes(w, map->bytes, map->path);
     TRY(intact(guard, map->path)); /* first: zeros in place of lost pages explain any other error */
     return e;
 }

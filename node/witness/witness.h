@@ -47,6 +47,8 @@ FALLIBLE witness_from_wtns_bytes(struct witness *out, struct bytes wtns,
                                  const char *name); /* bytes stay the caller's */
 FALLIBLE witness_from_evaluations_bytes(struct witness *out, struct bytes file,
                                         const char *name); /* likewise */
+FALLIBLE witness_from_bytes(struct witness *out, struct bytes file,
+                            const char *name); /* either, by what the bytes begin with */
 /* Curve equal, count equal, evaluations of as many rows as make the key's domain: E_CURVE, E_RANGE with both numbers. E_USAGE for a
  * key that does not know its circuit. */
 FALLIBLE evaluations_fit(uint64_t rows_count, const struct key_shape *shape, const char *name,

@@ -15,13 +15,17 @@
 
 enum { THREADS = 6, JOBS_EACH = 4 };
 
-static char *text_of(const char *vector) {
+static char *text_of_file(const char *path) {
     struct bytes_mut bytes;
-    CHECK_OK(file_read_all(&bytes, check_vectors(vector), 1 << 20));
+    CHECK_OK(file_read_all(&bytes, path, 1 << 20));
     char *text = mem_zero_alloc(bytes.len + 1, 1);
     memcpy(text, bytes.ptr, bytes.len);
     mem_free(bytes.ptr);
     return text;
+}
+
+static char *text_of(const char *vector) {
+    return text_of_file(check_vectors(vector));
 }
 
 static void start(struct host *h) {
@@ -246,6 +250,61 @@ static void claim_cancel(void) {
     host_stop(&h);
 }
 
+/* One job under a native key: evaluations as a file and as bytes, and a plain witness. */
+static void claim_evaluations(void) {
+    struct host h;
+    struct ran ran;
+    char native[512], path[2][256];
+    struct bellows_error error = {0};
+    struct bellows *fleet = NULL;
+    struct bellows_key *key = NULL;
+    struct bellows_job *job = NULL;
+    struct bellows_result *result = NULL;
+    struct bytes_mut file;
+    start(&h);
+    snprintf(native, sizeof native, "%s/bits.key", h.dir);
+    snprintf(path[0], sizeof path[0], "%s", check_vectors("bls12381/bits/witness.evaluations"));
+    snprintf(path[1], sizeof path[1], "%s", check_vectors("bls12381/bits/witness.wtns"));
+    CHECK_EQ(BELLOWS_OK,
+             bellows_open(&fleet, &(struct bellows_options){.server = url_of(&h)}, NULL));
+    CHECK_OK(file_read_all(&file, path[0], 1 << 20));
+    struct bellows_witness witnesses[] = {
+        {.path = path[0]}, {.wtns = file.ptr, .wtns_bytes = file.len}, {.path = path[1]}};
+    enum { COUNT = COUNT_OF(witnesses) };
+    CHECK_EQ(BELLOWS_OK,
+             bellows_key_open(&key, check_vectors("bls12381/bits/circuit.params"), 0, NULL));
+    expect(bellows_submit(&job, fleet, key, witnesses, COUNT, NULL, &error), &error, BELLOWS_INPUT,
+           "E_USAGE", "bellows key import");
+    bellows_key_close(&key);
+    host_run(&ran, &h,
+             "key import @bls12381/bits/circuit.params %%/bits.key --circuit "
+             "@bls12381/bits/circuit.r1cs");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_EQ(BELLOWS_OK, bellows_key_open(&key, native, 0, NULL));
+    int answer = bellows_submit(&job, fleet, key, witnesses, COUNT, NULL, &error);
+    CHECK_MSG(!answer, "%s: %s", error.name, error.detail);
+    mem_free(file.ptr);
+    bellows_key_close(&key);
+    answer = bellows_wait(&result, job, 60000, &error);
+    CHECK_MSG(!answer, "%s: %s", error.name, error.detail);
+    CHECK_EQ(COUNT, bellows_result_count(result));
+    char *publics = text_of("bls12381/bits/public.json");
+    host_run(&ran, &h, "key export-vkey %%/bits.key %%/vkey.json");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    snprintf(native, sizeof native, "%s/vkey.json", h.dir);
+    char *vkey = text_of_file(native);
+    for (size_t i = 0; i < COUNT; i++) {
+        answer = bellows_verify(vkey, publics, bellows_result_proof(result, i), 0, &error);
+        CHECK_MSG(!answer, "proof %zu: %s: %s", i, error.name, error.detail);
+    }
+    mem_free(vkey);
+    mem_free(publics);
+    bellows_result_free(&result);
+    bellows_job_close(&job);
+    bellows_close(&fleet);
+    host_stop(&h);
+}
+
 static void claim_verify(void) {
     struct bellows_error error = {0};
     char *vkey = text_of("bn128/base/verification_key.json");
@@ -279,6 +338,9 @@ int main(int argc, char **argv) {
         {"what cannot be used is refused with a code and a sentence", claim_refusals},
         {"keys close early, jobs are found again, a failed job's error is the answer",
          claim_orders},
+        {"evaluations and native keys go like witnesses and .zkeys; parameters without their "
+         "circuit do not",
+         claim_evaluations},
         {"a job is cancelled, and who waits hears of it", claim_cancel},
         {"verifying says yes, no or could not tell", claim_verify},
     };

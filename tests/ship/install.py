@@ -69,6 +69,20 @@ def claim_pages(tree):
         assert row["variable"] in settings and row["name"] in settings, row["name"]
 
 
+def claim_library_page(tree):
+    """libbellows(3) names every function of the header, and says what each is for."""
+    header = read(tree.at(f"{tree.prefix}/include/bellows/bellows.h"))
+    page = read(f"{tree.man}/man3/libbellows.3").replace("\\-", "-")
+    functions = re.findall(r"^BELLOWS_API[^;]*?\b(bellows_\w+)\(", header, re.MULTILINE)
+    assert len(functions) > 10, functions
+    for name in functions:
+        assert re.search(rf"^{name},?$", page, re.MULTILINE) and re.search(rf"\\fB.*\b{name}\(", page), name
+    for kind, name in re.findall(r"^(struct|enum)\s+(bellows_\w+) \{", header, re.MULTILINE):
+        assert f"{kind} {name} {{" in page, name
+    for text in ("Zero means the default everywhere", "Outputs stay untouched", "The fleet has verified each proof", "forge proofs", "evaluations: a, b and"):
+        assert text in page.replace("\n", " "), text
+
+
 def claim_mandoc(tree):
     said = run(need("mandoc", "mandoc"), "-T", "lint", "-W", "warning", *tree.pages())
     assert not said, said
@@ -195,6 +209,7 @@ def claim_playbook(tree):
 CLAIMS = [
     ("everything is installed, and nothing else", claim_there),
     ("every command has a man page with its options, and no others", claim_pages),
+    ("the library has a man page with all that its header says", claim_library_page),
     ("mandoc finds nothing in the man pages", claim_mandoc),
     ("groff warns of nothing in the man pages", claim_groff),
     ("bash completes commands, options and their words", claim_bash),
