@@ -11,9 +11,11 @@
 #include "node/cli/stop.h"
 #include "node/daemon/backends.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 static const struct command *const commands[] = {
@@ -207,9 +209,27 @@ static int run_command(const struct command *command, int argc, char **argv) {
     return err_exit_code(code);
 }
 
-int main(int argc, char **argv) {
-    signal(SIGPIPE,
-           SIG_IGN); /* a closed pipe is an error of the write, not the end of the process */
+/* A closed pipe and a file at its size limit are errors of the write, not the end of the process. A standard stream that
+ * was closed gets a place where its use fails: else the next file opened would get its number, and what is meant for one
+ * would land in the other. */
+static void settle_streams(void) {
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null",
+                       fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* takes the lowest */
+        }
+    }
+}
+
+static int print_version(void) {
+    printf("bellows %s (commit %s, %s)\n", BELLOWS_VERSION, BELLOWS_COMMIT,
+           backends_cuda_compiled() ? "cpu and cuda" : "cpu only");
+    return 0;
+}
+
+static int run_line(int argc, char **argv) {
     if (argc < 2) {
         print_commands();
         return 2;
@@ -222,16 +242,20 @@ int main(int argc, char **argv) {
         return 0;
     }
     if (!strcmp(argv[1], "--version")) {
-        printf("bellows %s (commit %s, %s)\n", BELLOWS_VERSION, BELLOWS_COMMIT,
-               backends_cuda_compiled() ? "cpu and cuda" : "cpu only");
-        return 0;
+        return print_version();
     }
     int words_used = 0;
     const struct command *command = find_command(&words_used, argc - 1, argv + 1);
-    int exit_code = command ? run_command(command, argc - 1 - words_used, argv + 1 + words_used)
-                            : unknown_command(argc - 1, argv + 1);
+    return command ? run_command(command, argc - 1 - words_used, argv + 1 + words_used)
+                   : unknown_command(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+    settle_streams();
+    int exit_code = run_line(argc, argv);
     stop_as_signalled(); /* the shell sees that Ctrl-C ended it */
-    if (fflush(stdout) != 0 && exit_code == 0) {
+    bool failed_before = ferror(stdout);
+    if ((fflush(stdout) != 0 || failed_before) && exit_code == 0) {
         fputs("bellows: standard output could not be written\n", stderr);
         return err_exit_code(E_IO);
     }

@@ -84,15 +84,28 @@ static void claim_help_pages(void) {
     CHECK(count >= 7);
 }
 
+/* Whatever is printed, little or much: on a full disk or a closed stream the exit code says that it did not arrive. */
 static void claim_closed_output(void) {
+    static const char *const lines[] = {"--help",          "--version",    "help --json",
+                                        "config --sample", "prove --help", "key --help"};
+    static const char *const streams[] = {"> /dev/full", ">&-"};
     AUTO(scratch_close) struct scratch s = {0};
     struct run r;
     scratch_open(&s);
-    run_script(&r, &s, "\"$BELLOWS\" verify %s %s %s > /dev/full",
-               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/public.json"),
-               curve_file("bn128", "base/proof.json"));
-    run_expect(&r, 2, "", "standard output");
-    run_free(&r);
+    for (size_t i = 0; i < COUNT_OF(streams); i++) {
+        for (size_t k = 0; k < COUNT_OF(lines); k++) {
+            run_script(&r, &s, "\"$BELLOWS\" %s %s", lines[k], streams[i]);
+            CHECK_MSG(r.exit_code == 2, "%s %s: exit code %d", lines[k], streams[i], r.exit_code);
+            run_expect(&r, 2, "", "standard output");
+            run_free(&r);
+        }
+        run_script(&r, &s, "\"$BELLOWS\" verify %s %s %s %s",
+                   curve_file("bn128", "base/circuit.zkey"),
+                   curve_file("bn128", "base/public.json"), curve_file("bn128", "base/proof.json"),
+                   streams[i]);
+        run_expect(&r, 2, "", "standard output");
+        run_free(&r);
+    }
 }
 
 static void claim_export(void) {

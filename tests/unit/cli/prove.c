@@ -478,6 +478,49 @@ static void claim_streams(void) {
     CHECK(!file_exists(scratch_path(&s, "i.json")));
 }
 
+/* The next file to be opened must not get the number of a closed stream, and with it what was meant for that stream. */
+static void claim_closed_streams(void) {
+    static const struct {
+        const char *outputs, *how;
+        int exit_code;
+    } rows[] = {{"p.json -", ">&-", 2},
+                {"- i.json", ">&-", 2},
+                {"--seed 7 p.json i.json", "2>&-", 0},
+                {"--seed 7 p.json i.json", "<&- >&- 2>&-", 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        AUTO(scratch_close) struct scratch s = {0};
+        struct run r;
+        scratch_open(&s);
+        run_script(&r, &s, "\"$BELLOWS\" prove --backend cpu %s %s %s %s",
+                   curve_file("bn128", "base/circuit.zkey"),
+                   curve_file("bn128", "base/witness.wtns"), rows[i].outputs, rows[i].how);
+        expect(&r, rows[i].exit_code, rows[i].exit_code ? "standard output" : NULL);
+        run_free(&r);
+        CHECK_EQ(rows[i].exit_code ? 0 : 2, scratch_files(&s));
+        if (!rows[i].exit_code) {
+            run_program(&r, &s, NULL, "verify %s i.json p.json",
+                        curve_file("bn128", "base/verification_key.json"));
+            expect(&r, 0, NULL);
+            run_free(&r);
+        }
+    }
+}
+
+/* `ulimit -f`: the signal that comes with it would end the process without a word. */
+static void claim_file_size_limit(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s,
+               "ulimit -f 1; \"$BELLOWS\" key import %s big.key; code=$?; "
+               "\"$BELLOWS\" key export-vkey %s vkey.json && exit 9; exit $code",
+               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/circuit.zkey"));
+    expect(&r, 2, "big.key: no room");
+    CHECK_HAS(r.err, "vkey.json: File too large");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+}
+
 static void claim_bellman(void) {
     for (size_t i = 0; i < COUNT_OF(curves); i++) {
         AUTO(scratch_close) struct scratch s = {0};
@@ -654,6 +697,8 @@ int main(int argc, char **argv) {
         {"old outputs stay until both new ones are there", claim_old_outputs_stay},
         {"paths that would destroy an input are refused", claim_paths},
         {"\"-\" reads standard input and writes standard output", claim_streams},
+        {"a closed standard stream gets nothing into another file", claim_closed_streams},
+        {"a file size limit is a sentence, not the end by a signal", claim_file_size_limit},
         {"--format bellman writes three compressed points that verify", claim_bellman},
         {"evaluations are taken where a witness is, and a wrong row is found", claim_evaluations},
         {"every tier gives the same proof or says that it is missing", claim_tiers},
