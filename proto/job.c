@@ -2,6 +2,7 @@
 #include "proto/job.h"
 
 #include "node/base/hash.h"
+#include "node/base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -106,6 +107,18 @@ static FALLIBLE check_body(const Bellows__V1__Body *body, const char *tenant,
 
 /* --- Jobs --- */
 
+FALLIBLE job_check_label(const char *label) {
+    size_t len = strlen(label);
+    REQUIRE(len <= JOB_LABEL_BYTES_MAX, E_FORMAT, "label has %zu bytes, at most %d allowed", len,
+            JOB_LABEL_BYTES_MAX);
+    for (size_t at = 0, step; at < len; at += step) {
+        step = utf8_length((const uint8_t *)label + at, len - at);
+        REQUIRE(step > 0, E_FORMAT, "label holds byte 0x%02x at %zu: not UTF-8 text",
+                (uint8_t)label[at], at);
+    }
+    return OK;
+}
+
 static FALLIBLE check_names(const job_message *job) {
     TRY(id_check(job->job_id, "job id"));
     TRY(id_check(job->tenant, "tenant"));
@@ -113,8 +126,7 @@ static FALLIBLE check_names(const job_message *job) {
             job->key_digest.len, SHA256_BYTES);
     REQUIRE(job->curve == BELLOWS__V1__CURVE__BN254 || job->curve == BELLOWS__V1__CURVE__BLS12_381,
             E_FORMAT, "curve is %d, want 1 (BN254) or 2 (BLS12-381)", (int)job->curve);
-    REQUIRE(strlen(job->label) <= JOB_LABEL_BYTES_MAX, E_FORMAT,
-            "label has %zu bytes, at most %d allowed", strlen(job->label), JOB_LABEL_BYTES_MAX);
+    TRY(job_check_label(job->label));
     REQUIRE(job->priority < JOB_PRIORITY_COUNT, E_RANGE, "priority is %" PRIu32 ", want 0 to %d",
             job->priority, JOB_PRIORITY_COUNT - 1);
     REQUIRE(job->generation > 0, E_RANGE, "generation is 0: it counts from 1");

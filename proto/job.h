@@ -19,6 +19,7 @@ FALLIBLE job_unpack(job_message **out, struct bytes data, const struct subject_p
                     uint64_t body_bytes_max);
 FALLIBLE job_check(const job_message *job, const struct subject_parts *subject,
                    uint64_t body_bytes_max);
+FALLIBLE job_check_label(const char *label); /* alone, before anything is sent for it */
 FALLIBLE job_pack(struct bytes_mut *out, const job_message *job); /* out->ptr: mem_free */
 /* SHA-256 of the descriptor without generation, submission time, priority, deadline, reply subject and label: equal for
  * two descriptions of the same work. Object references count by their content's sha256, not by name. */

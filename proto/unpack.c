@@ -3,11 +3,13 @@
  * The walk follows the message's descriptor through the packed bytes without allocating anything and refuses what
  * protobuf-c would accept to its own harm: deep nesting (it recurses), a flood of tiny sub-messages or unknown fields (it
  * allocates up to sixty bytes for each two), strings that C would see shorter than they are. What passes is unpacked under
- * an allocator that stops at ALLOCATION_FACTOR times the input.
+ * an allocator that stops at ALLOCATION_FACTOR times the input. What is packed takes the same walk, so that nobody writes what
+ * nobody can read.
  */
 #include "proto/unpack.h"
 
 #include "node/base/mem.h"
+#include "node/base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,6 +20,8 @@ enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 struct walk {
     const char *what;
     size_t items_count;
+    const uint8_t *data; /* where the message begins */
+    uint8_t *ours; /* the same, writable, when it is one that this process writes; else NULL */
 };
 
 static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *type,
@@ -46,46 +50,18 @@ static FALLIBLE read_delimited(struct bytes *out, struct reader *r) {
     return read_span(out, r, (size_t)len);
 }
 
-/* Bytes of one well-formed UTF-8 character at p (left bytes left), 0 if it is none. */
-static size_t utf8_step(const uint8_t *p, size_t left) {
-    static const struct {
-        uint8_t mask, lead, least_second, most_second;
-        uint8_t len;
-    } forms[] = {
-        {0xff, 0xe0, 0xa0, 0xbf, 3}, /* no overlong form */
-        {0xff, 0xed, 0x80, 0x9f, 3}, /* no surrogates */
-        {0xff, 0xf0, 0x90, 0xbf, 4}, {0xff, 0xf4, 0x80, 0x8f, 4}, {0xe0, 0xc0, 0x80, 0xbf, 2},
-        {0xf0, 0xe0, 0x80, 0xbf, 3}, {0xf8, 0xf0, 0x80, 0xbf, 4},
-    };
-    if (p[0] < 0x80) {
-        return p[0] ? 1 : 0;
-    }
-    if (p[0] == 0xc0 || p[0] == 0xc1 || p[0] > 0xf4) {
-        return 0;
-    }
-    for (size_t i = 0; i < COUNT_OF(forms); i++) {
-        if ((p[0] & forms[i].mask) == forms[i].lead) {
-            size_t len = forms[i].len;
-            if (len > left || p[1] < forms[i].least_second || p[1] > forms[i].most_second) {
-                return 0;
-            }
-            for (size_t k = 2; k < len; k++) {
-                if ((p[k] & 0xc0) != 0x80) {
-                    return 0;
-                }
-            }
-            return len;
-        }
-    }
-    return 0;
-}
-
-static FALLIBLE check_string(struct bytes s, const char *what, const char *field) {
+/* A string from outside must be UTF-8 without a NUL. In one of ours a byte that is not becomes '?': a cut reason or the name of a file
+ * must not make a record that nobody can read. */
+static FALLIBLE check_string(const struct walk *w, struct bytes s, const char *field) {
     size_t at = 0;
     while (at < s.len) {
-        size_t step = utf8_step(s.ptr + at, s.len - at);
-        REQUIRE(step > 0, E_FORMAT, "%s: %s holds byte 0x%02x at %zu: not UTF-8 text", what, field,
-                s.ptr[at], at);
+        size_t step = s.ptr[at] ? utf8_length(s.ptr + at, s.len - at) : 0;
+        if (step == 0 && w->ours) {
+            w->ours[s.ptr + at - w->data] = '?';
+            step = 1;
+        }
+        REQUIRE(step > 0, E_FORMAT, "%s: %s holds byte 0x%02x at %zu: not UTF-8 text", w->what,
+                field, s.ptr[at], at);
         at += step;
     }
     return OK;
@@ -160,7 +136,7 @@ static FALLIBLE walk_field(struct walk *w, const ProtobufCFieldDescriptor *field
     }
     TRY(read_delimited(&span, r));
     if (field->type == PROTOBUF_C_TYPE_STRING) {
-        return check_string(span, w->what, field->name);
+        return check_string(w, span, field->name);
     }
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
         return walk_message(w, field->descriptor, span, depth + 1);
@@ -252,7 +228,7 @@ FALLIBLE message_unpack(void *out, const ProtobufCMessageDescriptor *type, struc
                         size_t bytes_max, const char *what) {
     REQUIRE(data.len <= bytes_max && data.len <= MESSAGE_BYTES_MAX, E_LIMIT,
             "%s has %zu bytes, at most %zu allowed", what, data.len, bytes_max);
-    struct walk w = {.what = what};
+    struct walk w = {.what = what, .data = data.ptr};
     TRY(walk_message(&w, type, data, 0));
     struct cap cap = {.left = ALLOCATION_BYTES_MIN + ALLOCATION_FACTOR * data.len};
     ProtobufCAllocator capped = {cap_alloc, plain_free, &cap};
@@ -269,6 +245,7 @@ FALLIBLE message_unpack(void *out, const ProtobufCMessageDescriptor *type, struc
 
 FALLIBLE message_pack(struct bytes_mut *out, const void *message, size_t bytes_max,
                       const char *what) {
+    const ProtobufCMessageDescriptor *type = ((const ProtobufCMessage *)message)->descriptor;
     size_t len = protobuf_c_message_get_packed_size(message);
     REQUIRE(len <= bytes_max, E_LIMIT, "%s takes %zu bytes, at most %zu allowed", what, len,
             bytes_max);
@@ -276,6 +253,12 @@ FALLIBLE message_pack(struct bytes_mut *out, const void *message, size_t bytes_m
     TRY(mem_new_raw(&packed.ptr, 1, len ? len : 1));
     size_t written = protobuf_c_message_pack(message, packed.ptr);
     ASSERT(written == len);
+    struct walk w = {.what = what, .data = packed.ptr, .ours = packed.ptr};
+    enum err code = walk_message(&w, type, bytes_of(packed.ptr, len), 0);
+    if (code != OK) {
+        mem_free(packed.ptr);
+        return code;
+    }
     *out = packed;
     return OK;
 }

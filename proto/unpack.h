@@ -4,7 +4,7 @@
  * stack. So the packed bytes are first walked once, without allocating, by the message's own descriptor: lengths, depth,
  * number of items, unknown fields, UTF-8. Then protobuf-c unpacks under an allocator with a cap.
  *
- *     AUTO(job_message_free) Bellows__V1__Job *job = NULL;
+ *     AUTO(message_free) Bellows__V1__Job *job = NULL;
  *     TRY(message_unpack(&job, &bellows__v1__job__descriptor, data, JOB_BYTES_MAX, "job"));
  *
  * Threads  any.
@@ -23,6 +23,7 @@ FALLIBLE message_unpack(void *out, const ProtobufCMessageDescriptor *type, struc
 void message_free(
     void *address_of_pointer); /* for AUTO with any message pointer; *p becomes NULL */
 
-/* Packs into a new block: out->ptr is the caller's, mem_free. E_LIMIT above bytes_max. */
+/* Packs into a new block: out->ptr is the caller's, mem_free. Bytes of a string that are not UTF-8 become '?'. E_LIMIT above
+ * bytes_max. */
 FALLIBLE message_pack(struct bytes_mut *out, const void *message, size_t bytes_max,
                       const char *what);

@@ -67,8 +67,8 @@ void text_addf(struct text *t, const char *format, ...) {
     t->len += (size_t)len;
 }
 
-/* Bytes of the well-formed UTF-8 sequence at s, at most `left`; 0 if there is none (Unicode 15, table 3-7). */
-static size_t utf8_length(const uint8_t *s, size_t left) {
+/* Unicode 15, table 3-7. */
+size_t utf8_length(const uint8_t *s, size_t left) {
     if (s[0] < 0x80) {
         return 1;
     }

@@ -22,3 +22,6 @@ static inline struct bytes text_bytes(const struct text *t) {
     return (struct bytes){(const uint8_t *)t->ptr, t->len};
 }
 void text_free(struct text *t); /* for AUTO too */
+
+/* Bytes of the well-formed UTF-8 sequence at s, of which `left` bytes, one or more, are there; 0: there is none. */
+size_t utf8_length(const uint8_t *s, size_t left);

@@ -44,8 +44,12 @@ static void directory_done(struct directory *d) {
 static enum err add_lane(void *ctx, const struct kv_entry *entry) {
     struct directory *d = ctx;
     REQUIRE(d->count < LANES_MAX, E_LIMIT, "the fleet has more than %d lanes", LANES_MAX);
-    TRY(message_unpack(&d->lanes[d->count], &bellows__v1__lane_info__descriptor, entry->value,
-                       LANE_INFO_BYTES_MAX, "lane entry"));
+    enum err code = message_unpack(&d->lanes[d->count], &bellows__v1__lane_info__descriptor,
+                                   entry->value, LANE_INFO_BYTES_MAX, "lane entry");
+    if (code != OK) { /* one bad entry does not hide the others */
+        fprintf(stderr, "bellows: warning: lane %s: %s\n", entry->key, err_detail());
+        return OK;
+    }
     d->count++;
     return OK;
 }

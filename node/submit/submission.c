@@ -293,6 +293,7 @@ enum err submission_send(struct submission *s, const struct client *client,
     } else {
         TRY(make_job_id(s->job_id));
     }
+    TRY(job_check_label(options->label ? options->label : ""));
     s->client = client;
     TRY(find_generation(s));
     TRY(client_push_key(&stored, client, s->key, &s->digest));

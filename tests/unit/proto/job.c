@@ -207,7 +207,7 @@ static void claim_round_trip(void) {
     } while (0)
 
 static void claim_job_fields(void) {
-    static char long_label[200], bad_id[] = "a.b", reply[] = "a.>";
+    static char long_label[200], bad_id[] = "a.b", bad_text[] = "a\xff", reply[] = "a.>";
     memset(long_label, 'x', sizeof long_label - 1);
     REFUSED(E_FORMAT, job.job_id, bad_id, "job id");
     REFUSED(E_FORMAT, job.tenant, bad_id, "tenant");
@@ -215,6 +215,7 @@ static void claim_job_fields(void) {
     REFUSED(E_FORMAT, job.curve, (Bellows__V1__Curve)3, "curve is 3");
     REFUSED(E_FORMAT, job.curve, BELLOWS__V1__CURVE__CURVE_UNKNOWN, "curve is 0");
     REFUSED(E_FORMAT, job.label, long_label, "label has 199 bytes");
+    REFUSED(E_FORMAT, job.label, bad_text, "label holds byte 0xff at 1: not UTF-8 text");
     REFUSED(E_RANGE, job.priority, 4, "priority is 4");
     REFUSED(E_RANGE, job.generation, 0, "generation");
     REFUSED(E_FORMAT, job.reply_subject, reply, "reply_subject");

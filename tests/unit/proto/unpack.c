@@ -44,6 +44,41 @@ static void claim_round_trip(void) {
     mem_free(packed.ptr);
 }
 
+/* A reason that was cut within a character, the name of a file: what is written can be read. */
+static void claim_mended(void) {
+    static const struct {
+        const char *text, *want;
+    } rows[] = {{"gr\xc3\xb6\xc3", "gr\xc3\xb6?"},
+                {"\xff", "?"},
+                {"\xe2\x82", "??"},
+                {"\xed\xa0\x80", "???"},
+                {"a\xe2\x82\xacz", "a\xe2\x82\xacz"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        Bellows__V1__Job job = BELLOWS__V1__JOB__INIT;
+        Bellows__V1__Partition partition = BELLOWS__V1__PARTITION__INIT, *partitions = &partition;
+        Bellows__V1__Body body;
+        Bellows__V1__ObjectRef object;
+        struct bytes_mut packed;
+        AUTO(message_free) Bellows__V1__Job *read = NULL;
+        job.version = 1;
+        job.label = (char *)(uintptr_t)rows[i].text;
+        job.n_partitions = 1;
+        job.partitions = &partitions;
+        partition.body = &body;
+        bellows__v1__body__init(&body);
+        bellows__v1__object_ref__init(&object);
+        body.place_case = BELLOWS__V1__BODY__PLACE_OBJECT;
+        body.object = &object;
+        object.name = (char *)(uintptr_t)rows[i].text;
+        CHECK_OK(message_pack(&packed, &job, JOB_BYTES_MAX, "job"));
+        CHECK_OK(message_unpack(&read, &bellows__v1__job__descriptor,
+                                bytes_of(packed.ptr, packed.len), JOB_BYTES_MAX, "job"));
+        CHECK_STR(rows[i].want, read->label);
+        CHECK_STR(rows[i].want, read->partitions[0]->body->object->name);
+        mem_free(packed.ptr);
+    }
+}
+
 static void claim_cut(void) {
     struct bytes_mut packed = pack_job();
     long before = mem_live_blocks();
@@ -195,6 +230,7 @@ static void claim_mutated(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a message comes back as it went", claim_round_trip},
+        {"what is no UTF-8 in a text of ours is mended before it is written", claim_mended},
         {"a message cut anywhere is refused or shorter", claim_cut},
         {"lengths that nothing backs are refused", claim_sizes},
         {"floods of tiny entries are refused", claim_floods},
