@@ -380,6 +380,20 @@ enum err dir_make(const char *path) {
     return OK;
 }
 
+enum err dir_writable(const char *path) {
+    AUTO(mem_free_ptr) char *copy = NULL;
+    struct stat info;
+    TRY(copy_path(&copy, path));
+    char *at = copy;
+    while (stat(at, &info) && errno == ENOENT && strcmp(at, ".") != 0 && strcmp(at, "/") != 0) {
+        at = dirname(at);
+    }
+    REQUIRE(!stat(at, &info), E_IO, "folder %s cannot be made: %s: %s", path, at, strerror(errno));
+    REQUIRE(S_ISDIR(info.st_mode), E_IO, "folder %s cannot be made: %s is a file", path, at);
+    REQUIRE(!access(at, W_OK | X_OK), E_IO, "folder %s cannot be written: %s", at, strerror(errno));
+    return OK;
+}
+
 /* The folders that dir_make_temp made in this process: the only ones that dir_remove_tree removes. */
 static struct lock temp_lock = LOCK_STATIC(LOCK_FILE);
 static char *temp_dirs[TEMP_DIRS_MAX]; /* [temp_lock] owned */

@@ -41,6 +41,8 @@ FALLIBLE file_read_all(struct bytes_mut *out, const char *path,
                        size_t bytes_max);                     /* *out owned: mem_free(out->ptr) */
 FALLIBLE file_write_all(const char *path, struct bytes data); /* through file_out */
 FALLIBLE dir_make(const char *path);                          /* with parents; existing is fine */
+/* Whether files can be made in it, or where it is missing in the parent that is there; makes nothing. */
+FALLIBLE dir_writable(const char *path);
 FALLIBLE
 dir_remove_tree(const char *path); /* only below a path made by dir_make_temp; follows no links */
 /* Makes PREFIX.random in $TMPDIR, or where the prefix says when it holds a slash. *out owned: mem_free */

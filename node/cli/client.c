@@ -131,6 +131,10 @@ enum err client_wait_limit(uint64_t *out, const struct args *args) {
 
 /* --- Delivering --- */
 
+enum err client_check_out(const struct args *args) {
+    return dir_writable(args_text(args, "out"));
+}
+
 static void part_json(struct text *t, const part_message *part) {
     text_addf(t, "{\"index\": %u, \"status\": \"%s\", \"total_ns\": %" PRIu64 ", \"node\": ",
               part->index, status_name(part->status), part->total_ns);
@@ -175,39 +179,64 @@ void client_result_json(struct text *t, const result_message *r) {
     text_add(t, "]");
 }
 
+/* "DIR/proof_3.json"; without a number where the job has one partition. */
+static void part_path(char out[PATH_BYTES], const char *dir, const char *word,
+                      const result_message *r, size_t idx) {
+    if (r->n_partitions > 1) {
+        snprintf(out, PATH_BYTES, "%s/%s_%zu.json", dir, word, idx);
+    } else {
+        snprintf(out, PATH_BYTES, "%s/%s.json", dir, word);
+    }
+}
+
 /* bellman: where all proofs go, one after the other; NULL: JSON, a file each. */
 static enum err write_part(const result_message *r, const char *dir, size_t idx,
                            struct file_out *bellman) {
-    char number[24] = "", path[PATH_BYTES];
+    char path[PATH_BYTES];
     uint8_t bytes[PROOF_BELLMAN_BYTES_MAX];
     size_t len = 0;
     AUTO(text_free) struct text proof = {0}, publics = {0};
     TRY(outcome_part_json(&proof, &publics, r, idx));
-    if (r->n_partitions > 1) {
-        snprintf(number, sizeof number, "_%zu", idx);
-    }
     if (bellman) {
         TRY(outcome_part_bellman(bytes, &len, r, idx));
         TRY(file_out_write(bellman, bytes_of(bytes, len)));
     } else {
-        snprintf(path, sizeof path, "%s/proof%s.json", dir, number);
+        part_path(path, dir, "proof", r, idx);
         TRY(file_write_all(path, text_bytes(&proof)));
     }
-    snprintf(path, sizeof path, "%s/public%s.json", dir, number);
+    part_path(path, dir, "public", r, idx);
     return file_write_all(path, text_bytes(&publics));
+}
+
+static void remove_parts(const result_message *r, const char *dir, size_t count, bool bellman) {
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < count; i++) {
+        part_path(path, dir, "public", r, i);
+        unlink(path);
+        part_path(path, dir, "proof", r, i);
+        if (!bellman) {
+            unlink(path);
+        }
+    }
 }
 
 static enum err write_parts(const result_message *r, const char *dir, bool bellman) {
     AUTO(file_out_close) struct file_out *file = NULL;
     char path[PATH_BYTES];
+    enum err code = OK;
+    size_t i = 0;
     REQUIRE(strlen(dir) < sizeof path - 64, E_USAGE, "the name of the folder is too long");
     TRY(dir_make(dir));
     snprintf(path, sizeof path, "%s/proof.bin", dir);
     TRY(bellman ? file_out_open(&file, path) : OK);
-    for (size_t i = 0; i < r->n_partitions; i++) {
-        TRY(write_part(r, dir, i, file));
+    for (; code == OK && i < r->n_partitions; i++) {
+        code = write_part(r, dir, i, file);
     }
-    return file ? file_out_commit(file) : OK;
+    code = code == OK && file ? file_out_commit(file) : code;
+    if (code != OK) {
+        remove_parts(r, dir, i, bellman);
+    }
+    return code;
 }
 
 static uint64_t proving_ns(const result_message *r) {

@@ -53,7 +53,10 @@ void client_forget_dev(void);
 /* "90s" → nanoseconds; NULL → 0. */
 FALLIBLE client_wait_limit(uint64_t *out, const struct args *args);
 
-/* Writes the proofs of a result as --out and --format say; prints what happened, as text or --json. The error is the job's own when it
- * has failed. */
+/* Before anything is sent or waited for: whether the result can be written where --out says. */
+FALLIBLE client_check_out(const struct args *args);
+
+/* Writes the proofs of a result as --out and --format say; prints what happened, as text or --json. When one cannot be
+ * written none is left. The error is the job's own when it has failed. */
 FALLIBLE client_deliver(const result_message *result, const struct args *args);
 void client_result_json(struct text *out, const result_message *result);

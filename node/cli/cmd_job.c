@@ -102,6 +102,7 @@ static enum err run_wait(struct args *args) {
     struct screen *screen = NULL;
     uint64_t limit_ns = 0;
     TRY(client_wait_limit(&limit_ns, args));
+    TRY(client_check_out(args));
     TRY(open_job(&c, &job, args));
     TRY(waiter_open(&waiter, &c, job, NULL));
     screen_open(&screen, "waiting");
@@ -117,6 +118,7 @@ static enum err run_fetch(struct args *args) {
     AUTO(message_free) result_message *result = NULL;
     const char *job = NULL;
     bool known = false, found = false;
+    TRY(client_check_out(args));
     TRY(open_job(&c, &job, args));
     struct job_place at = client_place(&c, job);
     TRY(record_load(&slot, &known, &at));
@@ -140,8 +142,12 @@ static enum err list_one(void *ctx, const struct kv_entry *entry) {
     struct listing *l = ctx;
     char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
     AUTO(record_done) struct record r = {0};
-    TRY(job_key_parse(tenant, job, entry->key));
-    TRY(record_unpack(&r, entry->value));
+    enum err code = job_key_parse(tenant, job, entry->key);
+    code = code == OK ? record_unpack(&r, entry->value) : code;
+    if (code != OK) { /* one bad record does not hide the others */
+        fprintf(stderr, "bellows list: warning: %s: %s\n", entry->key, err_detail());
+        return OK;
+    }
     if (l->state && strcmp(l->state, job_state_name(r.state)) != 0) {
         return OK;
     }

@@ -73,11 +73,9 @@ static void print_sent(const struct submission *s, const char *tenant, size_t pa
            submission_job(s), tenant, submission_generation(s), hex, partitions_count);
 }
 
-static enum err wait_for_result(struct submission *s, const struct args *args) {
+static enum err wait_for_result(struct submission *s, const struct args *args, uint64_t limit_ns) {
     AUTO(message_free) result_message *result = NULL;
     struct screen *screen = NULL;
-    uint64_t limit_ns = 0;
-    TRY(client_wait_limit(&limit_ns, args));
     screen_open(&screen, "waiting");
     enum err code = submission_wait(&result, s, limit_ns);
     screen_close(&screen);
@@ -92,11 +90,15 @@ static enum err run(struct args *args) {
                                          .label = args_text(args, "label"),
                                          .wait = args_switch(args, "wait")};
     bool json = args_switch(args, "json");
+    uint64_t limit_ns = 0;
     TRY(read_priority(&options.priority, args_text(args, "priority")));
     TRY(read_deadline(&options.deadline_unix_ms, args_text(args, "deadline")));
     if (options.job) {
         TRY(id_check(options.job, "job"));
     }
+    TRY(job_check_label(options.label ? options.label : ""));
+    TRY(client_wait_limit(&limit_ns, args));
+    TRY(options.wait ? client_check_out(args) : OK);
     TRY(open_files(&s, args));
     TRY(client_open(&client, args));
     TRY(send(s, &client, &options));
@@ -106,7 +108,7 @@ static enum err run(struct args *args) {
         print_sent(s, client.tenant, args_rest_count(args));
     }
     fflush(stdout);
-    return options.wait ? wait_for_result(s, args) : OK;
+    return options.wait ? wait_for_result(s, args, limit_ns) : OK;
 }
 
 static const struct positional positionals[] = {

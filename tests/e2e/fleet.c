@@ -208,6 +208,72 @@ static void claim_commands(void) {
     host_stop(&h);
 }
 
+/* What cannot be sent, waited for or written is said before anything is sent, and leaves nothing behind. */
+static void claim_refused_before(void) {
+    static const char submit[] =
+        "submit @bn128/mul/circuit.zkey --allow-insecure-keys --tenant acme";
+    struct host h;
+    struct ran ran;
+    char path[600];
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_run(&ran, &h,
+             "%s @bn128/mul/witness.wtns @bn128/mul/witness.wtns --wait --job two --out %%/out",
+             submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    host_run(&ran, &h, "%s @bn128/mul/witness.wtns --wait --timeout soon --job four", submit);
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "--timeout soon");
+    host_run(&ran, &h, "%s @bn128/mul/witness.wtns --wait --out /dev/null/out --job four", submit);
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "/dev/null");
+    host_run(&ran, &h, "%s @bn128/mul/witness.wtns --label \xff --job four", submit);
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "not UTF-8 text");
+    host_run(&ran, &h, "status four --tenant acme");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "has no job four");
+    snprintf(path, sizeof path, "%s/full/public_1.json", h.dir);
+    CHECK_OK(dir_make(path));
+    host_run(&ran, &h, "fetch two --tenant acme --out %%/full");
+    CHECK_EQ(2, ran.exit_code);
+    CHECK_HAS(ran.out, "public_1.json is a folder");
+    snprintf(path, sizeof path, "%s/full/proof_0.json", h.dir);
+    CHECK(!file_exists(path));
+    host_stop(&h);
+}
+
+/* A reason too long for its place is cut, and what is written of it can be read, wherever the cut falls. */
+static void claim_cut_reasons(void) {
+    static const char submit[] =
+        "submit @bn128/mul/circuit.zkey --allow-insecure-keys --tenant acme";
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    for (int i = 0; i < 2; i++) {
+        char reason[400] = "a";
+        for (size_t at = (size_t)i; at < 300; at += 2) {
+            memcpy(reason + at, "\xc3\xa9", 3);
+        }
+        host_run(&ran, &h, "drain w0/0 --reason %s", reason);
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+        host_run(&ran, &h, "nodes");
+        CHECK_EQ(0, ran.exit_code);
+        CHECK_HAS(ran.out, "of 1 lanes ready");
+        host_run(&ran, &h, "%s @bn128/mul/witness.wtns --job waits%d", submit, i);
+        CHECK_EQ(0, ran.exit_code);
+        host_run(&ran, &h, "cancel waits%d --tenant acme --reason %s", i, reason);
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+        host_run(&ran, &h, "status waits%d --tenant acme", i);
+        CHECK_HAS(ran.out, "cancelled: ");
+        host_run(&ran, &h, "resume w0/0");
+        CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    }
+    host_stop(&h);
+}
+
 /* Bellman parameters with their circuit become a key that lanes fetch; two partitions, of a witness and of its evaluations, 192 bytes
  * each, in order. */
 static void claim_bellman(void) {
@@ -529,12 +595,19 @@ static bool nothing_left(void *dir) {
 static void claim_dev(void) {
     struct host h;
     struct ran ran;
-    char dir[400];
+    char dir[400], path[440];
     host_start(&h); /* for its folder */
     snprintf(dir, sizeof dir, "%s/dev", h.dir);
     host_run(&ran, &h, "dev --dir %s --run exit\t7", dir);
     CHECK_MSG(ran.exit_code == 7, "%s", ran.out); /* the command's own exit code */
     CHECK_EQ(0, processes_with(dir));
+    struct bytes_mut node_log; /* dev's settings are those of its processes, too */
+    host_run(&ran, &h, "dev --dir %s2 --log-level error --run true", dir);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    snprintf(path, sizeof path, "%s2/node.log", dir);
+    CHECK_OK(file_read_all(&node_log, path, 1 << 20));
+    CHECK(!memmem(node_log.ptr, node_log.len, "level=info", 10));
+    mem_free(node_log.ptr);
     struct child dev;
     char url[500], out[500], dir_arg[500];
     const char *build = getenv("BELLOWS_BUILD");
@@ -571,6 +644,8 @@ int main(int argc, char **argv) {
          claim_stand_by_after_stop},
         {"two nodes that share nothing but the fleet prove under one key", claim_two_nodes},
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
+        {"what cannot be sent or written is refused before anything is sent", claim_refused_before},
+        {"a reason cut within a character leaves records that can be read", claim_cut_reasons},
         {"a bellman key with its circuit goes into the fleet and proves, 192 bytes a partition",
          claim_bellman},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",

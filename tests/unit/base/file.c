@@ -241,6 +241,19 @@ static void claim_folders(void) {
     CHECK_HAS(err_detail(), "a/file");
 }
 
+static void claim_writable(void) {
+    CHECK_OK(dir_writable("."));
+    CHECK_OK(dir_writable("nothing/of this/kind"));
+    CHECK_OK(dir_make(in_dir("w")));
+    CHECK_OK(file_write_all(in_dir("w/file"), bytes_of("x", 1)));
+    CHECK_OK(dir_writable(in_dir("w")));
+    CHECK_OK(dir_writable(in_dir("w/new/newer")));
+    CHECK(!file_exists(in_dir("w/new")));
+    CHECK_ERR(E_IO, dir_writable(in_dir("w/file")));
+    CHECK_HAS(err_detail(), "is a file");
+    CHECK_ERR(E_IO, dir_writable(in_dir("w/file/below")));
+}
+
 static void claim_remove(void) {
     char *temp = NULL;
     CHECK_OK(dir_make_temp(&temp, "bellows-test"));
@@ -332,6 +345,7 @@ int main(int argc, char **argv) {
         {"\"-\" reads standard input, also from a pipe", claim_standard_input},
         {"a missing, empty or wrong input is named", claim_bad_input},
         {"dir_make makes parents and refuses files in the way", claim_folders},
+        {"dir_writable looks as far as there are folders, and makes none", claim_writable},
         {"dir_remove_tree removes only its own and follows no link", claim_remove},
         {"a failed allocation is E_LIMIT and leaves no file", claim_allocation},
     };
