@@ -53,7 +53,7 @@ static const struct row rows[] = {
 
 static const char *const other_variables[] = {CONFIG_OTHER_VARIABLES};
 
-/* --- Names: key_cache, BELLOWS_KEY_CACHE, --key-cache --- */
+/* --- Names: tenant_jobs, BELLOWS_TENANT_JOBS, --tenant-jobs --- */
 
 static void flag_name(char out[NAME_BYTES_MAX], const struct row *row) {
     snprintf(out, NAME_BYTES_MAX, "%s", row->name);
@@ -274,7 +274,8 @@ static FALLIBLE load_variable(struct config *config, const char *assignment) {
         char variable[NAME_BYTES_MAX];
         variable_name(variable, &rows[i]);
         if (!strcmp(variable, name)) {
-            return set_row(config, &rows[i], equals + 1, variable, CONFIG_FROM_ENV);
+            return equals[1] ? set_row(config, &rows[i], equals + 1, variable, CONFIG_FROM_ENV)
+                             : OK; /* set to nothing is not set */
         }
     }
     return unknown_variable(name);
@@ -392,7 +393,8 @@ static void add_commands(struct text *out, unsigned commands) {
 void config_sample(struct text *out) {
     text_add(out, "# Settings of Bellows, every one with its default. Order: defaults < this file "
                   "< environment\n"
-                  "# < command line. Names that are not listed here are refused.\n");
+                  "# < command line. Names that are not listed here are refused; a variable set to "
+                  "nothing is not set.\n");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct row *row = &rows[i];
         char flag[NAME_BYTES_MAX], variable[NAME_BYTES_MAX], range[2 * QUANTITY_TEXT_BYTES + 8];
@@ -486,4 +488,19 @@ void config_show_json(struct text *out, const struct config *config, unsigned co
         }
     }
     text_add(out, "}\n");
+}
+
+size_t config_flags(struct text *out, const struct config *config, unsigned commands) {
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char scratch[QUANTITY_TEXT_BYTES], flag[NAME_BYTES_MAX];
+        const char *value = value_text(scratch, &rows[i], config);
+        if ((rows[i].commands & commands) == commands && *value) {
+            flag_name(flag, &rows[i]);
+            text_addf(out, "--%s=%s", flag, value);
+            text_add_bytes(out, bytes_of("", 1));
+            count++;
+        }
+    }
+    return count;
 }

@@ -3,7 +3,7 @@
  * Everything is checked at once, before anything starts; a name that no row knows is refused, with the nearest one that
  * is known. The file holds `name = value` lines; `#` starts a comment line.
  *
- *     struct config_flag flags[] = {{"key-cache", "4GiB"}};
+ *     struct config_flag flags[] = {{"memory", "4GiB"}};
  *     struct config_sources from = {.file = NULL, .environment = environ, .flags = flags, .flags_count = 1};
  *     AUTO(config_free) struct config config = {0};
  *     TRY(config_load(&config, CONFIG_NODE, &from));
@@ -30,7 +30,7 @@ struct config {
 };
 
 struct config_flag {
-    const char *name;  /* without the dashes in front: "key-cache" */
+    const char *name;  /* without the dashes in front: "memory" */
     const char *value; /* "yes" for a switch given alone */
 };
 struct config_sources {
@@ -49,6 +49,9 @@ const char *config_flag_find(bool *needs_value, unsigned command, const char *na
                              size_t name_len);
 /* The names of the flags that `command` takes, for suggestions; returns how many, at most `names_max`. Lent, static. */
 size_t config_flag_names(const char **names, size_t names_max, unsigned command);
+
+/* For a child process: "--NAME=VALUE" and a NUL for each row that all of `commands` take, unless its text is empty. Returns how many. */
+size_t config_flags(struct text *out, const struct config *config, unsigned commands);
 
 void config_help(struct text *out, unsigned command); /* the lines for --help */
 void config_sample(struct text *out);                 /* the sample file, all rows as comments */

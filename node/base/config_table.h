@@ -7,9 +7,9 @@
  * COUNT   field NAME          uint64_t
  * SWITCH  field NAME          bool
  *
- * The option key_cache is `key_cache = 4GiB` in the file, BELLOWS_KEY_CACHE in the environment, --key-cache on the command
- * line. A row says which commands take it; the file and the environment are shared, so there every known name is
- * welcome, and checked, whoever reads it.
+ * The option tenant_jobs is `tenant_jobs = 500` in the file, BELLOWS_TENANT_JOBS in the environment, --tenant-jobs on the
+ * command line; a variable set to nothing is not set. A row says which commands take it; the file and the environment are shared,
+ * so there every known name is welcome, and checked, whoever reads it.
  */
 #pragma once
 
@@ -54,6 +54,8 @@
            "Keeps multiples of a key's points on a GPU with room for them: keys take ten times as much there, proofs a tenth less time.") \
     TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
            "Where fetched proving keys are kept; not set: systemd's $CACHE_DIRECTORY, else a folder of this run, removed after it.") \
+    BYTES( cache_size, "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
+           "What the keys in --cache may take; those used longest ago leave first. 0: all of the disk.")                \
     COUNT( backlog,    4, 1, 32,                                          CONFIG_NODE | CONFIG_DEV,                     \
            "Jobs that a lane holds at once.")                                                                           \
     SPAN(  drain,      "20s", 0, UINT64_C(86400000000000),                CONFIG_NODE | CONFIG_DEV,                     \

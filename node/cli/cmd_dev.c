@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, LANES_LEAST = 2 };
+enum { PATH_BYTES = 4096, LANES_LEAST = 2, ARGV_MAX = 48 };
 static const uint64_t START_NS = UINT64_C(30000000000);
 static const uint64_t STOP_NS = UINT64_C(5000000000);
 static const uint64_t NODE_STOP_NS =
@@ -192,16 +192,25 @@ static enum err start_server(struct dev *d) {
 
 /* --- Coordinator and node --- */
 
-static enum err start_self(struct child *out, struct dev *d, const char *const *more,
-                           const char *log) {
-    const char *argv[24] = {"/proc/self/exe"};
-    char path[PATH_BYTES + 32], server[300], parent[32];
-    size_t count = 1;
+/* This program as COMMAND: dev's own settings that it takes, `more`, the server. */
+static enum err start_self(struct child *out, struct dev *d, const char *command, unsigned takes,
+                           const char *const *more) {
+    const char *argv[ARGV_MAX] = {"/proc/self/exe", command};
+    char path[PATH_BYTES + 32], log[32], server[300], parent[32];
+    AUTO(text_free) struct text flags = {0};
+    size_t count = 2, flags_count = config_flags(&flags, &d->config, takes | CONFIG_DEV);
+    TRY(text_done(&flags));
+    const char *at = flags.ptr;
+    for (size_t i = 0; i < flags_count; i++, at += strlen(at) + 1) {
+        ASSERT(count < ARGV_MAX - 8);
+        argv[count++] = at;
+    }
     for (size_t i = 0; more[i]; i++) {
         argv[count++] = more[i];
     }
     snprintf(server, sizeof server, "--server=%s", d->url);
     snprintf(parent, sizeof parent, "--parent=%ld", (long)getpid());
+    snprintf(log, sizeof log, "%s.log", command);
     argv[count++] = server;
     argv[count++] = parent;
     argv[count] = NULL;
@@ -210,37 +219,16 @@ static enum err start_self(struct child *out, struct dev *d, const char *const *
     return child_start(out, &options);
 }
 
+/* A free port each, as another fleet may run on this machine. */
 static enum err start_fleet(struct dev *d) {
-    char lanes[32], threads[32], memory[40], cache[PATH_BYTES + 64], drain[40], attempts[32],
-        backend[40], backlog[32], own[PATH_BYTES + 64], nodes[PATH_BYTES + 64];
-    /* A free port each, as another fleet may run on this machine. */
+    char own[PATH_BYTES + 64], nodes[PATH_BYTES + 64];
     snprintf(own, sizeof own, "--metrics-url=%s/coordinator.metrics", d->dir);
     snprintf(nodes, sizeof nodes, "--metrics-url=%s/node.metrics", d->dir);
-    snprintf(attempts, sizeof attempts, "--attempts=%llu", (unsigned long long)d->config.attempts);
-    const char *coordinator[] = {"coordinator", attempts, "--metrics=127.0.0.1:0", own, NULL};
-    TRY(start_self(&d->coordinator, d, coordinator, "coordinator.log"));
-    snprintf(lanes, sizeof lanes, "--lanes=%u", d->lanes);
-    snprintf(threads, sizeof threads, "--threads=%llu", (unsigned long long)d->config.threads);
-    snprintf(memory, sizeof memory, "--memory=%lluB", (unsigned long long)d->config.memory_bytes);
-    snprintf(drain, sizeof drain, "--drain=%lluns", (unsigned long long)d->config.drain_ns);
-    snprintf(backend, sizeof backend, "--backend=%s", d->config.backend);
-    snprintf(backlog, sizeof backlog, "--backlog=%llu", (unsigned long long)d->config.backlog);
-    snprintf(cache, sizeof cache, "--cache=%s%s", d->config.cache[0] ? d->config.cache : d->dir,
-             d->config.cache[0] ? "" : "/cache");
-    const char *node[] = {"node",
-                          "--name=dev",
-                          lanes,
-                          threads,
-                          memory,
-                          drain,
-                          backend,
-                          backlog,
-                          cache,
-                          "--allow-insecure-keys",
-                          "--metrics=127.0.0.1:0",
-                          nodes,
+    const char *coordinator[] = {"--metrics=127.0.0.1:0", own, NULL};
+    const char *node[] = {"--metrics=127.0.0.1:0", nodes, "--name=dev", "--allow-insecure-keys",
                           NULL};
-    return start_self(&d->node, d, node, "node.log");
+    TRY(start_self(&d->coordinator, d, "coordinator", CONFIG_COORDINATOR, coordinator));
+    return start_self(&d->node, d, "node", CONFIG_NODE, node);
 }
 
 static enum err check_children(struct dev *d) {
@@ -343,6 +331,14 @@ static enum err prepare(struct dev *d) {
     REQUIRE(!strpbrk(d->dir, "\"\\\n"), E_USAGE,
             "the folder's name holds a quote, a backslash or a line break");
     d->lanes = d->config.lanes > LANES_LEAST ? (unsigned)d->config.lanes : LANES_LEAST;
+    d->config.lanes = d->lanes;
+    if (!d->config.cache[0]) {
+        char cache[PATH_BYTES + 32];
+        char *copy = mem_strdup(below(d, cache, "cache"));
+        REQUIRE(copy, E_LIMIT, "out of memory: the folder of keys");
+        mem_free_ptr(&d->config.cache);
+        d->config.cache = copy;
+    }
     return OK;
 }
 

@@ -97,6 +97,7 @@ static enum err run_lane(const struct args *args, const struct config *config, c
                  .session = session,
                  .device = device_id,
                  .cache_dir = cache,
+                 .key_disk_bytes = config->cache_size_bytes,
                  .memory_bytes = config->memory_bytes,
                  .staging_bytes = config->staging_bytes,
                  .keep = config->keep[0] ? config->keep : NULL,

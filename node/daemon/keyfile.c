@@ -250,7 +250,7 @@ static enum err disk_make_room(struct keyfiles *k, uint64_t bytes) {
     }
     REQUIRE(
         bytes <= k->bytes_max, E_LIMIT,
-        "a key of %llu bytes does not fit the key cache of %llu bytes; the option is --key-cache",
+        "a key of %llu bytes does not fit the key cache of %llu bytes; the option is --cache-size",
         (unsigned long long)bytes, (unsigned long long)k->bytes_max);
     AUTO(mem_free_ptr) struct disk_key *keys = NULL;
     TRY(mem_new(&keys, DISK_KEYS_MAX, sizeof *keys));

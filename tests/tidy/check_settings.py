@@ -1,12 +1,13 @@
-"""Every row of the option table is read somewhere; every BELLOWS_ variable in the code is known."""
+"""Every row of the option table is read somewhere; every BELLOWS_ variable and every --option that a text names is known."""
 
 import re
 
 from tree import C_LIKE, line_of
 
-NAME = "every option is read, every environment variable is known"
+NAME = "every option is read, every variable and option that is named exists"
 TABLE = "node/base/config_table.h"
 SUFFIX = {"BYTES": "_bytes", "SPAN": "_ns"}
+FOREIGN = {"help", "version", "gpus", "ulimit", "allow-direct"}  # of the program itself, docker and nats
 MACROS = {"MIMALLOC", "DEBUG", "VERSION", "COMMIT", "WRITE_SAMPLE"}  # of the compiler, and of one test
 
 
@@ -30,6 +31,14 @@ def check(tree):
             if match.group(1) not in known:
                 line = line_of(tree.text(path), match.start())
                 found.append((path, line, f"BELLOWS_{match.group(1)} is not in {TABLE}"))
+    flags = {name.replace("_", "-") for _, name in rows(text)} | FOREIGN | {"config"}
+    for path in tree.select(".c", ".h", under=("node/cli",)):
+        flags |= set(re.findall(r'\.name = "([a-z][a-z0-9-]*)"', tree.text(path)))
+    for path in tree.select(".c", under=("node", "cuda", "proto")):
+        for literal in re.finditer(r'"(?:[^"\\\n]|\\.)*"', tree.text(path)):
+            for flag in re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", literal.group(0)):
+                if flag not in flags:
+                    found.append((path, line_of(tree.text(path), literal.start()), f"no command has the option --{flag}"))
     return found
 
 
@@ -39,5 +48,9 @@ BAD = [
     {**_TABLE, "node/daemon/a.c": "f(c->server);\n"},
     {**_TABLE, "node/daemon/a.c": "f(c->server, c.memory);\n"},
     {**_TABLE, "node/daemon/a.c": 'f(c->server, c.memory_bytes, getenv("BELLOWS_OTHER"));\n'},
+    {**_TABLE, "node/daemon/a.c": 'f(c->server, c.memory_bytes, "the option is --memori");\n'},
 ]
-GOOD = [{**_TABLE, "node/daemon/a.c": 'f(c->server, c.memory_bytes, getenv("BELLOWS_ROOT"), "BELLOWS_SERVER");\n'}]
+GOOD = [
+    {**_TABLE, "node/daemon/a.c": 'f(c->server, c.memory_bytes, getenv("BELLOWS_ROOT"), "BELLOWS_SERVER");\n'},
+    {**_TABLE, "node/cli/a.c": '{.name = "out"}; f(c->server, c.memory_bytes, "--memory, --out"); /* --memori */\n'},
+]

@@ -58,6 +58,15 @@ static void claim_order(void) {
     CHECK_OK(load(&c, file, "BELLOWS_BACKLOG=8", NULL, NULL));
     CHECK_EQ(8, c.backlog);
     config_free(&c);
+    static const char *const nothing[] = {
+        "BELLOWS_BACKLOG=", "BELLOWS_NAME=", "BELLOWS_PLAINTEXT=", "BELLOWS_BACKEND="};
+    for (size_t i = 0; i < COUNT_OF(nothing); i++) {
+        CHECK_OK(load(&c, file, (char *)(uintptr_t)nothing[i], NULL, NULL));
+        CHECK_EQ(7, c.backlog);
+        CHECK_STR("w 1", c.name);
+        CHECK_STR("auto", c.backend);
+        config_free(&c);
+    }
     CHECK_OK(load(&c, file, "BELLOWS_BACKLOG=8", "backlog", "9"));
     CHECK_EQ(9, c.backlog);
     AUTO(text_free) struct text shown = {0};
@@ -87,6 +96,7 @@ static void claim_json(void) {
 static void claim_unknown(void) {
     refuses(config_file("\nbacklogs = 7\n"), NULL, NULL, NULL, "line 2 of ");
     CHECK_HAS(err_detail(), "no option is named backlogs; did you mean backlog?");
+    refuses(NULL, "BELLOWS_SEVER=", NULL, NULL, "did you mean BELLOWS_SERVER?");
     refuses(NULL, "BELLOWS_SEVER=x", NULL, NULL, "did you mean BELLOWS_SERVER?");
     refuses(NULL, NULL, "back-log", "1", "did you mean backlog?");
     refuses(NULL, NULL, "attempts", "1", "no option is named attempts"); /* the coordinator's */
@@ -132,6 +142,33 @@ static void claim_flags(void) {
     CHECK(!strstr(help.ptr, "--attempts"));
 }
 
+/* What a process hands to its child is what the child then has. */
+static void claim_child(void) {
+    AUTO(config_free) struct config c = {0}, again = {0};
+    AUTO(text_free) struct text words = {0};
+    struct config_flag flags[32];
+    CHECK_OK(load(&c, config_file("memory = 3GiB\nkeep = a,b\nkey_tables = yes\ndrain = 1500ms\n"),
+                  NULL, "log-level", "warn"));
+    size_t count = config_flags(&words, &c, CONFIG_NODE | CONFIG_DEV);
+    CHECK(count > 8 && count <= COUNT_OF(flags));
+    char *at = words.ptr;
+    for (size_t i = 0; i < count; i++) {
+        char *end = at + strlen(at), *equals = strchr(at, '=');
+        CHECK(!strncmp(at, "--", 2) && equals);
+        *equals = '\0';
+        flags[i] = (struct config_flag){at + 2, equals + 1};
+        at = end + 1;
+    }
+    CHECK_EQ(words.len, (size_t)(at - words.ptr));
+    struct config_sources from = {.flags = flags, .flags_count = count};
+    CHECK_OK(config_load(&again, CONFIG_NODE, &from));
+    CHECK_EQ(UINT64_C(3) << 30, again.memory_bytes);
+    CHECK_EQ(1500000000, again.drain_ns);
+    CHECK_STR("a,b", again.keep);
+    CHECK_STR("warn", again.log_level);
+    CHECK(!again.key_tables); /* no setting of dev's */
+}
+
 static void claim_sample(void) {
     AUTO(text_free) struct text sample = {0};
     config_sample(&sample);
@@ -174,12 +211,14 @@ static void claim_allocation(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"without sources every option has its default", claim_defaults},
-        {"file beats default, environment beats file, flag beats environment", claim_order},
+        {"file beats default, environment beats file unless empty, flag beats environment",
+         claim_order},
         {"settings are shown as JSON with where they come from", claim_json},
         {"an unknown name is refused with the nearest known one", claim_unknown},
         {"a value out of range is refused with its place and what is allowed", claim_values},
         {"a file that is no text, no file or endless is refused", claim_hostile_file},
         {"a command takes its own flags only, and --help lists them", claim_flags},
+        {"a child gets the settings that it shares as flags", claim_child},
         {"the sample file in deploy is the table, and loads", claim_sample},
         {"a failed allocation is E_LIMIT", claim_allocation},
     };
