@@ -5,7 +5,7 @@
  * "The last message of a subject" is asked for on $JS.API.DIRECT.GET.<stream>.<subject>, so the right to it can name the subject; the
  * request without one can ask for anything in the stream. No role but the coordinator makes streams, no role deletes one.
  *
- * These patterns repeat names that proto/subjects.c builds. tests/e2e/security runs a whole job with them, so they cannot part.
+ * These patterns repeat names that proto/subjects.c builds. tests/security runs a whole job with them, so they cannot part.
  */
 #include "node/cli/roles.h"
 

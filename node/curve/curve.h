@@ -87,7 +87,7 @@ struct curve {
     /* e(p, q), final exponentiation as ffjavascript does it, so that vk_alphabeta_12 comes out equal. */
     void (*pairing)(struct gt *out, const struct g1 *p, const struct g2 *q);
 
-    /* One coordinate: plain little-endian integer (fp_bytes) to Montgomery and back. to_mont: false if >= p. */
+    /* One coordinate: plain little-endian integer (fp_bytes) to Montgomery and back. fp_from_int: false if >= p. */
     bool (*fp_from_int)(uint64_t *out, const uint64_t *in);
     void (*fp_to_int)(uint64_t *out, const uint64_t *in);
     /* Bellman's point decompression needs roots: y from x and the sign rule. false if x is not on the curve. */

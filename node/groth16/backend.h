@@ -5,7 +5,7 @@
  *
  *   key_load ── once per key ──▶ slot_open ── once per job in flight ──▶ witness → evaluate → quotient → msm ×5 → sums
  *
- * Owner    backend_open's caller; keys and slots are closed before their backend.
+ * Owner    whoever opened it; keys and slots are closed before their backend.
  * Threads  one thread computes with a backend (the `device` thread); the backend has its own workers. One thread at a time loads and
  *          drops keys and opens slots, beside it; pin and bring any.
  * Errors   E_DEVICE, E_DEVICE_LOST, E_LIMIT (does not fit), E_CANCELLED when the job's cancel flag was seen.

@@ -10,7 +10,7 @@
  *
  * NULL for a block is fine everywhere: nobody counts.
  *
- * Owner    heap blocks: metric_block_new's caller; shared ones: whoever mapped them.
+ * Owner    a block's memory is its maker's: heap, or pages that processes share.
  * Threads  any, without locks. A reader may see a histogram between its bucket and its sum; its count is the sum of its buckets.
  * Units    as the table's unit says; the text shows seconds, bytes, ratios.
  */
