@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""The chart without helm: charts.py ROOT BELLOWS.
+"""The chart without helm: charts.py ROOT BELLOWS. Packages from npm are kept beside this test's other files in the build folder.
 
 Templates are rendered with Go's own engine and sprig (render.go), as helm does; what comes out is held against the program and against itself.
 Skipped where Go or its packages are missing.
 """
 
+import filecmp
 import glob
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 
@@ -26,6 +28,7 @@ class Chart:
 
     def __init__(self, root, program, folder):
         self.root, self.program, self.folder = root, program, folder
+        self.build = f"{os.path.dirname(program)}/tests/ship"
         self.settings = {row["name"]: row for row in json.loads(run(program, "help", "--json"))["settings"]}
         self.examples = sorted(glob.glob(f"{root}/deploy/helm/examples/*.yaml"))
         self.rendered = None
@@ -154,16 +157,99 @@ def claim_backlog(chart):
                 assert "replicas" not in node["spec"], f"{name}: two want to say how many"
 
 
+def typed(folder, objects, ok=True):
+    """Held against the types, which know of names that do not exist; the schemas let those pass."""
+    packages = {"keda.sh": "@kubernetes-models/keda", "monitoring.coreos.com": "@kubernetes-models/prometheus-operator"}
+    with open(f"{folder}/objects.ts", "w", encoding="utf-8") as f:
+        for n, o in enumerate(objects):
+            package = packages.get(o["apiVersion"].split("/")[0], "kubernetes-models")
+            f.write(f"import {{ I{o['kind']} as Type{n} }} from '{package}/{o['apiVersion']}/{o['kind']}';\nexport const o{n}: Type{n} = {json.dumps(o)};\n")
+    return run("node_modules/.bin/tsc", "--noEmit", "--strict", "--module", "node16", "--skipLibCheck", "objects.ts", cwd=folder, ok=ok)
+
+
+def claim_schemas(chart):
+    """Kubernetes, KEDA and the Prometheus operator know every object, each name in it and each value's kind."""
+    need("npm", "npm")
+    folder, source = f"{chart.build}/schemas", f"{chart.root}/tests/ship/schemas"
+    os.makedirs(folder, exist_ok=True)
+    lock, mark = f"{source}/package-lock.json", f"{folder}/installed"
+    for name in os.listdir(source):
+        shutil.copy(f"{source}/{name}", folder)
+    if not os.path.exists(mark) or not filecmp.cmp(lock, mark, shallow=False):
+        try:
+            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
+        except AssertionError as why:
+            raise Skipped(f"npm cannot install the packages here: {str(why)[-300:]}") from why
+        shutil.copy(lock, mark)
+    for name, objects in chart.each():
+        shown = run("node", "validate.js", cwd=folder, input=json.dumps(objects))
+        assert shown.count(" is well\n") == len(objects), f"{name}: {shown}"
+        typed(folder, objects)
+    assert '"replica"\' does not exist' in typed(folder, [{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replica": 2}}], ok=False)
+    broken = [{**o, "spec": {**o["spec"], "replicas": "two"}} for _, objects in chart.each() for o in objects if o["kind"] == "Deployment"]
+    assert "replicas must be integer" in run("node", "validate.js", cwd=folder, input=json.dumps(broken), ok=False)
+
+
+def tls_of(given):
+    """What the official chart makes of a `tls` of its values."""
+    assert set(given) <= {"enabled", "secretName", "dir", "cert", "key", "merge", "patch"}, f"the official chart knows no {set(given)}"
+    return {"cert_file": f"{given['dir']}/{given['cert']}", "key_file": f"{given['dir']}/{given['key']}", **given["merge"]}
+
+
+def server_config(given):
+    """The nats.conf that the official chart makes: JSON with our `merge` over it, `$include` keys as directives, what stands in << >> bare."""
+    cluster, stream = given["cluster"], given["jetstream"]
+    routes = [f"tls://fleet-nats-{i}.fleet-nats-headless:6222" for i in range(cluster["replicas"])]
+    config = {
+        "server_name": "<< $POD_NAME >>", "lame_duck_grace_period": "10s", "lame_duck_duration": "30s", "pid_file": "/var/run/nats/nats.pid",
+        "port": 4222, "http_port": 8222, "tls": tls_of(given["nats"]["tls"]),
+        "cluster": {"name": "fleet-nats", "port": 6222, "no_advertise": True, "routes": routes, "tls": tls_of(cluster["tls"])},
+        "jetstream": {
+            "max_memory_store": f"<< {stream['memoryStore']['maxSize']} >>",
+            "max_file_store": f"<< {stream['fileStore']['pvc']['size']} >>",
+            "store_dir": "/data",
+        },
+        **given["merge"],
+    }
+    text = json.dumps(config, indent=2, sort_keys=True)
+    return re.sub(r'"<<\s+(.*)\s+>>"', r"\1", re.sub(r'".*\$include": "(.*)",?', r"include \1;", text))
+
+
 def claim_server(chart):
-    """The dependency is given the limits of the fleet's own server configuration."""
-    yaml = chart.yaml()
-    given = yaml.safe_load(read(f"{chart.root}/{CHART}/values.yaml"))["nats"]["config"]
+    """The dependency is given the limits of the fleet's own server configuration, and nats-server takes what the official chart makes of it."""
+    given = chart.yaml().safe_load(read(f"{chart.root}/{CHART}/values.yaml"))["nats"]["config"]
     fleet = read(f"{chart.root}/deploy/nats/fleet.conf")
-    for name in ("max_payload", "max_pending", "write_deadline"):
-        value = re.search(rf'^{name}: "?(\w+)"?$', fleet, re.MULTILINE).group(1)
-        assert value == given["merge"][name].strip("<> "), name
-    tls = given["nats"]["tls"]
-    assert tls["merge"]["verify_and_map"] is True and given["cluster"]["replicas"] == 3
+    limits = re.findall(r'^(max_\w+|write_deadline): "?(\w+)"?$', fleet, re.MULTILINE)
+    assert len(limits) == 6, limits
+    for name, value in limits:
+        assert value == str(given["merge"][name]).strip("<> "), name
+    page = read(f"{chart.root}/deploy/helm/README.md")
+    certs = f"{chart.folder}/certs"
+    commands = re.findall(r"^ {4}((?:bellows certs|for i in) .*)$", page, re.MULTILINE)
+    assert len(commands) == 6, commands
+    env = {**os.environ, "PATH": f"{os.path.dirname(chart.program)}:{os.environ['PATH']}"}
+    run("bash", "-euc", "\n".join(commands), cwd=chart.folder, env=env)
+    for host in ("fleet-nats", "fleet-nats-2.fleet-nats-headless"):
+        run(need("openssl", "openssl"), "verify", "-CAfile", f"{certs}/ca.pem", "-verify_hostname", host, f"{certs}/server.pem")
+    secret = re.search(r"generic bellows-nats \$\(for f in (.*?);", page).group(1).split()
+    for tls in (given["nats"]["tls"], given["cluster"]["tls"]):
+        assert tls["enabled"] and tls["secretName"] == "bellows-nats" and given["cluster"]["replicas"] == 3
+        os.makedirs(chart.folder + tls["dir"])
+        for name in secret:
+            shutil.copy(f"{certs}/{name}", chart.folder + tls["dir"])
+    assert given["nats"]["tls"]["merge"]["verify_and_map"] is True and given["cluster"]["tls"]["merge"]["verify"] is True
+    os.makedirs(f"{chart.folder}/etc/nats-config")
+    config = f"{chart.folder}/etc/nats-config/nats.conf"
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(re.sub('"/(etc|var|data)', rf'"{chart.folder}/\1', server_config(given)))
+    server, env = need("nats-server", "nats-server"), {**os.environ, "POD_NAME": "fleet-nats-0"}
+    run(server, "-t", "-c", config, env=env)
+    os.remove(f"{chart.folder}/etc/nats-certs/nats/accounts.conf")
+    assert "accounts.conf" in run(server, "-t", "-c", config, env=env, ok=False)
+
+
+def claim_version(chart):
+    yaml = chart.yaml()
     chart_file = yaml.safe_load(read(f"{chart.root}/{CHART}/Chart.yaml"))
     version = re.search(r"version: '([\d.]+)'", read(f"{chart.root}/meson.build")).group(1)
     assert chart_file["version"] == chart_file["appVersion"] == version
@@ -176,7 +262,9 @@ CLAIMS = [
     ("selectors, volumes, ports and accounts fit each other", claim_fits),
     ("a pod has the time to drain, GPUs go with the backend", claim_drain),
     ("scaling asks for the backlog and steers the set of nodes", claim_backlog),
-    ("the NATS dependency has the fleet's limits", claim_server),
+    ("the objects are what Kubernetes, KEDA and the Prometheus operator take", claim_schemas),
+    ("nats-server takes what the official chart makes of the values, with the fleet's limits", claim_server),
+    ("the chart has the program's version", claim_version),
 ]
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.server -}}
 {{ .Values.server }}
 {{- else if .Values.nats.enabled -}}
-tls://{{ .Release.Name }}-nats:4222
+{{- /* The official chart leaves its own name out where the release's has it. */ -}}
+tls://{{ .Release.Name }}{{ if not (contains "nats" .Release.Name) }}-nats{{ end }}:4222
 {{- else -}}
 {{ fail "name a NATS server in `server`, or set nats.enabled" }}
 {{- end -}}
