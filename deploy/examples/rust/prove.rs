@@ -2,7 +2,8 @@
 //!
 //! Rust over libbellows, without crates: rustc -O prove.rs $(pkg-config --libs-only-L bellows) -l bellows
 use std::env;
-use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::ffi::{c_void, CStr, CString};
+use std::os::raw::{c_char, c_int, c_uint};
 use std::ptr::{null, null_mut};
 
 #[repr(C)]
