@@ -75,7 +75,8 @@ static enum err send_once(const struct load *l, struct transport *link, uint64_t
     char job_id[32], tenant[16];
     unsigned key = (unsigned)(number / LOAD_TURN % SIM_KEYS);
     job_message m = BELLOWS__V1__JOB__INIT;
-    Bellows__V1__Partition partition = BELLOWS__V1__PARTITION__INIT, *partitions[] = {&partition};
+    Bellows__V1__Partition partition = BELLOWS__V1__PARTITION__INIT;
+    Bellows__V1__Partition *partitions[JOB_PARTITIONS_MAX];
     struct bytes_mut packed = {0};
     struct publish_ack ack;
     snprintf(job_id, sizeof job_id, "s%llu", (unsigned long long)number);
@@ -89,7 +90,10 @@ static enum err send_once(const struct load *l, struct transport *link, uint64_t
     m.priority = 2;
     m.generation = 1;
     m.submitted_unix_ms = clock_unix_ns() / 1000000;
-    m.n_partitions = 1;
+    for (unsigned i = 0; i < l->plan.partitions; i++) {
+        partitions[i] = &partition;
+    }
+    m.n_partitions = l->plan.partitions;
     m.partitions = partitions;
     struct job_name name = {tenant, job_id};
     struct subject subject = subject_job(&l->space, m.priority, l->digests[key].b, name);
@@ -112,10 +116,6 @@ static enum err send_job(struct load *l, struct transport *link, uint64_t number
     TRY(code);
     atomic_fetch_add(&l->sent, 1);
     return OK;
-}
-
-enum err load_send(struct load *l, uint64_t number) {
-    return send_job(l, l->senders[0].link, number);
 }
 
 static void *sender_main(void *ctx) {

@@ -19,13 +19,12 @@ extern const char *const sim_cases[SIM_KEYS];
 struct load_plan {
     uint64_t first, count;  /* numbers of the jobs */
     double jobs_per_second; /* of all threads together; 0: as fast as they can */
+    unsigned partitions;    /* of each job, all alike */
 };
 struct load;
 
 /* `sent_ns` has a place for the send time of every number. */
 FALLIBLE load_open(struct load **out, const char *url, uint64_t *sent_ns);
-/* One job at once, from the calling thread. */
-FALLIBLE load_send(struct load *l, uint64_t number);
 FALLIBLE load_start(struct load *l, const struct load_plan *plan);
 uint64_t load_sent_count(const struct load *l);
 /* Waits for the threads; the first error of one of them. */

@@ -21,6 +21,7 @@ struct sim_model {
     uint64_t mean_ns; /* of a job: log-normal */
     double sigma;     /* of its logarithm; 0: always the mean */
     uint64_t load_ns; /* of a key */
+    bool brings;      /* jobs are brought to it beside its work, as to a GPU */
     unsigned device_ppm, stuck_ppm, wrong_ppm;
     struct sha256 digests[SIM_KEYS]; /* of the keys known */
     struct sums sums[SIM_KEYS];

@@ -5,7 +5,8 @@
  *
  * First a fifth of the lanes' capacity for a while: how long from submit to lane when lanes are idle. Then M jobs at F times the
  * capacity (0: as fast as they can be sent), until every one has its result: how much of the lanes' time is lost while jobs wait.
- * With --servers N a cluster of N, three copies of each control stream.
+ * With --servers N a cluster of N, three copies of each control stream. With --partitions N each of the M jobs has N proofs; with --brings 1
+ * lanes stage beside their device, as GPU lanes do: two such lanes and milliseconds a proof show what server and coordinator carry.
  * With --idle only the first, of M jobs that all take the mean: also what the fleet adds between submit and result.
  *
  * The makespan is compared with two bounds: all the work divided by the lanes, or the longest job, which no schedule beats; and one
@@ -38,7 +39,7 @@ static const double LATENCY_LOAD = 0.2;
 
 static struct {
     double lanes, jobs, seed, mean_ms, sigma, load, limit_s, load_ms, device_ppm, stuck_ppm,
-        wrong_ppm, idle, servers;
+        wrong_ppm, idle, servers, partitions, brings;
 } asked = {.lanes = 50,
            .jobs = 1500,
            .seed = 1,
@@ -47,7 +48,8 @@ static struct {
            .load = 1.5,
            .limit_s = 720,
            .load_ms = 300,
-           .servers = 1};
+           .servers = 1,
+           .partitions = 1};
 
 static const struct {
     const char *name;
@@ -67,6 +69,8 @@ static const struct {
     {"--wrong-ppm", &asked.wrong_ppm, 0, 1000000},
     {"--idle", &asked.idle, 0, 1},
     {"--servers", &asked.servers, 1, SERVERS_MAX},
+    {"--partitions", &asked.partitions, 1, JOB_PARTITIONS_MAX},
+    {"--brings", &asked.brings, 0, 1},
 };
 
 struct usage { /* of a process */
@@ -214,7 +218,8 @@ static void start(struct sim *s) {
                                   .load_ns = (uint64_t)(asked.load_ms * 1e6),
                                   .device_ppm = (unsigned)asked.device_ppm,
                                   .stuck_ppm = (unsigned)asked.stuck_ppm,
-                                  .wrong_ppm = (unsigned)asked.wrong_ppm};
+                                  .wrong_ppm = (unsigned)asked.wrong_ppm,
+                                  .brings = asked.brings > 0};
     for (unsigned i = 0; i < SIM_KEYS; i++) {
         snprintf(tail, sizeof tail, "%s/circuit.zkey", sim_cases[i]);
         snprintf(witness, sizeof witness, "%s/witness.wtns", sim_cases[i]);
@@ -287,7 +292,7 @@ static void two_ranks(double *p50_ms, double *p99_ms, const struct sim *s,
 }
 
 static void measure_latency(struct sim *s, struct outcome *out, uint64_t jobs_count) {
-    struct load_plan plan = {0, jobs_count, LATENCY_LOAD * capacity()};
+    struct load_plan plan = {0, jobs_count, LATENCY_LOAD * capacity(), 1};
     CHECK_OK(load_start(s->load, &plan));
     CHECK_OK(load_stop(s->load));
     wait_for_results(s, jobs_count, 120 * SECOND);
@@ -311,8 +316,14 @@ static uint64_t tenant_sent(unsigned tenant, uint64_t sent) {
     return (tenant == 0 ? LOAD_LOUD : 1) * sent / LOAD_TURN;
 }
 
+static uint64_t partitions_sent(const struct sim *s) {
+    uint64_t jobs = load_sent_count(s->load);
+    return jobs < LATENCY_JOBS ? jobs
+                               : LATENCY_JOBS + (jobs - LATENCY_JOBS) * (uint64_t)asked.partitions;
+}
+
 static void look(struct sim *s, struct watch *w, struct outcome *out, uint64_t passed_ns) {
-    uint64_t sent = load_sent_count(s->load), busy = atomic_load(&s->counts.busy);
+    uint64_t sent = partitions_sent(s), busy = atomic_load(&s->counts.busy);
     uint64_t ended = atomic_load(&s->counts.ended);
     uint64_t open = sent > ended ? sent - ended : 0, waiting = open > busy ? open - busy : 0;
     uint64_t lanes = (uint64_t)asked.lanes, idle = lanes > busy ? lanes - busy : 0;
@@ -367,7 +378,9 @@ static double one_line_s(const struct sim *s, uint64_t first, uint64_t count) {
 }
 
 static void measure_load(struct sim *s, struct outcome *out) {
-    struct load_plan plan = {LATENCY_JOBS, s->jobs_count, asked.load * capacity()};
+    struct load_plan plan = {LATENCY_JOBS, s->jobs_count,
+                             asked.load * capacity() / asked.partitions,
+                             (unsigned)asked.partitions};
     struct watch w = {.placed_second = atomic_load(&s->placed_count)};
     uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
     struct usage coordinator = usage_of(s->host.coordinator.pid);
@@ -443,10 +456,10 @@ static void check_results(struct sim *s, struct outcome *out) {
 
 static void print_table(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
-    printf("jobs     %" PRIu64 " of mean %.0f ms, sigma %.2f, %d keys, %d tenants; backlog up to "
-           "%" PRIu64 ", of it not yet taken in up to %" PRIu64 "\n",
-           s->jobs_count, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS, o->backlog_most,
-           o->intake_most);
+    printf("jobs     %" PRIu64 " of %.0f proofs of mean %.0f ms, sigma %.2f, %d keys, %d tenants; "
+           "backlog up to %" PRIu64 ", of it not yet taken in up to %" PRIu64 "\n",
+           s->jobs_count, asked.partitions, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS,
+           o->backlog_most, o->intake_most);
     printf("latency  submit to lane with idle lanes: p50 %.2f ms, p99 %.2f ms\n", o->latency_p50_ms,
            o->latency_p99_ms);
     printf("placing  %.0f placements a second, %.0f in the busiest second\n", o->placed_per_s,
@@ -477,11 +490,13 @@ static void print_table(const struct sim *s, const struct outcome *o) {
 static void print_json(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
     printf("{\"bench\": \"sim\", \"servers\": %.0f, \"lanes\": %.0f, \"jobs\": %" PRIu64
-           ", \"seed\": %.0f, \"mean_ms\": %.0f, \"sigma\": %.2f, \"load\": %.2f, "
+           ", \"partitions\": %.0f, \"brings\": %.0f, \"seed\": %.0f, \"mean_ms\": %.0f, "
+           "\"sigma\": %.2f, \"load\": %.2f, "
            "\"latency_p50_ms\": %.3f, \"latency_p99_ms\": %.3f, \"placed_per_s\": %.1f, "
            "\"placed_peak_per_s\": %.1f, ",
-           asked.servers, asked.lanes, s->jobs_count, asked.seed, asked.mean_ms, asked.sigma,
-           asked.load, o->latency_p50_ms, o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
+           asked.servers, asked.lanes, s->jobs_count, asked.partitions, asked.brings, asked.seed,
+           asked.mean_ms, asked.sigma, asked.load, o->latency_p50_ms, o->latency_p99_ms,
+           o->placed_per_s, o->placed_peak_per_s);
     printf("\"makespan_s\": %.2f, \"work_bound_s\": %.2f, \"line_bound_s\": %.2f, "
            "\"over_work\": %.4f, \"over_line\": %.4f, \"idle_share\": %.5f, \"fairness\": %.5f, "
            "\"fairness_s\": %.1f, \"coordinator_cores\": %.3f, \"coordinator_mib\": %.1f, ",
@@ -506,7 +521,7 @@ static struct sim *sim_new(void) {
     s->sent_ns = mem_zero_alloc(s->all_count, sizeof *s->sent_ns);
     s->placed_ns = mem_zero_alloc(s->all_count, sizeof *s->placed_ns);
     s->done_ns = mem_zero_alloc(s->all_count, sizeof *s->done_ns);
-    s->counts.drawn_max = 2 * s->all_count;
+    s->counts.drawn_max = 2 * s->all_count * (uint64_t)asked.partitions;
     s->counts.drawn_ns = mem_zero_alloc(s->counts.drawn_max, sizeof *s->counts.drawn_ns);
     CHECK(s->sent_ns && s->placed_ns && s->done_ns && s->counts.drawn_ns);
     start(s);
