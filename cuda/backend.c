@@ -18,6 +18,7 @@
 #include "node/groth16/backend.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/base/numa.h"
 
 #include "cuda/copiers.h"
 #include "cuda/fixed.h"
@@ -674,6 +675,7 @@ static void gpu_backend_drop(struct gpu_backend **b) {
 
 enum err gpu_backend_open(struct backend **out, const struct backend_options *options) {
     AUTO(gpu_backend_drop) struct gpu_backend *b = NULL;
+    char bus[32];
     TRY(mem_new(&b, 1, sizeof *b));
     b->base.ops = &gpu_ops;
     TRY(gpu_open(&b->device, options->device));
@@ -687,7 +689,8 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
     b->base.memory_bytes = b->memory_bytes;
-    b->base.numa_node = gpu_numa_node(b->device.idx);
+    gpu_bus_address(bus, sizeof bus, b->device.idx);
+    b->base.numa_node = numa_node_of_pci(bus);
     TRY(gpu_pinned_open(&b->bounce, BOUNCE_BYTES));
     TRY(gpu_stream_open(&b->stream));
     TRY(gpu_loader_open(&b->loader));

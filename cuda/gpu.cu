@@ -125,32 +125,18 @@ extern "C" enum err gpu_open(struct gpu_device *out, const char *which) {
     return OK;
 }
 
+extern "C" void gpu_bus_address(char *out, size_t out_bytes, int idx) {
+    out[0] = 0;
 #ifdef FIELD_EMULATED /* on no bus */
-extern "C" int gpu_numa_node(int) {
-    return -1;
-}
+    (void)out_bytes;
+    (void)idx;
 #else
-extern "C" int gpu_numa_node(int idx) {
-    char bus[32], path[96];
-    int node = -1;
-    if (cudaDeviceGetPCIBusId(bus, sizeof bus, idx) != cudaSuccess) {
+    if (cudaDeviceGetPCIBusId(out, (int)out_bytes, idx) != cudaSuccess) {
         cudaGetLastError();
-        return -1;
+        out[0] = 0;
     }
-    for (char *c = bus; *c; c++) { /* the kernel's folders have small letters */
-        *c = (char)(*c >= 'A' && *c <= 'F' ? *c - 'A' + 'a' : *c);
-    }
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", bus);
-    FILE *f = fopen(path, "re");
-    if (f) {
-        if (fscanf(f, "%d", &node) != 1) {
-            node = -1;
-        }
-        fclose(f);
-    }
-    return node;
-}
 #endif
+}
 
 extern "C" enum err gpu_stream_open(struct gpu_stream **out) {
     cudaStream_t s;

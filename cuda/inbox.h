@@ -65,4 +65,5 @@ FALLIBLE inbox_take(struct inbox *in, uint64_t ticket, const struct inbox_place 
 /* Registers memory for the copy engines. */
 FALLIBLE gpu_pin(void *host, size_t bytes);
 void gpu_unpin(void *host);
-int gpu_numa_node(int device_idx); /* of the bus it is on; -1: not known */
+void gpu_bus_address(char *out, size_t out_bytes,
+                     int device_idx); /* on the PCI bus; "": not known */

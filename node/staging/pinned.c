@@ -11,16 +11,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "node/base/cgroup.h"
 #include "node/base/clock.h"
 #include "node/base/lock.h"
 #include "node/base/mem.h"
+#include "node/base/numa.h"
 #include "node/base/pool.h"
 
-enum { HUGE_PAGE = 2 << 20, PAGE = 4096, NODES_MAX = 1024, POLICY_PREFERRED = 1 };
+enum { HUGE_PAGE = 2 << 20, PAGE = 4096 };
 static const size_t TOUCH_PIECE = 16u << 20;
 
 struct pinned {
@@ -67,16 +66,6 @@ static enum err map(struct pinned *p) {
     p->base = (uint8_t *)round_up((size_t)ptr, HUGE_PAGE);
     madvise(p->base, p->bytes, MADV_HUGEPAGE);
     return OK;
-}
-
-static void bind_to_node(const struct pinned *p) {
-    unsigned long mask[NODES_MAX / (8 * sizeof(unsigned long))] = {0};
-    int node = p->options.numa_node;
-    const int bits = 8 * (int)sizeof *mask;
-    if (node >= 0 && node < NODES_MAX) {
-        mask[node / bits] = 1ul << node % bits;
-        syscall(SYS_mbind, p->base, p->bytes, POLICY_PREFERRED, mask, (unsigned long)NODES_MAX, 0u);
-    }
 }
 
 static void touch_piece(void *ctx, size_t idx, unsigned worker_idx) {
@@ -130,7 +119,7 @@ enum err pinned_open(struct pinned **out, const struct pinned_options *options) 
     p->options = *options;
     ASSERT(options->bytes > 0);
     TRY(map(p));
-    bind_to_node(p);
+    numa_prefer(p->base, p->bytes, p->options.numa_node);
     if (options->lock) {
         REQUIRE(p->bytes <= cgroup_memory_bytes(), E_DEVICE,
                 "staging wants %zu MiB of page-locked memory, the control group or the machine has "

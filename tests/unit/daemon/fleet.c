@@ -106,7 +106,26 @@ static void device_close(struct backend *b) {
     mem_free(b);
 }
 
-static struct backend *device_new(struct backend *inner, unsigned idx) {
+static enum err device_pin(struct backend *b, void *host, size_t bytes) {
+    (void)b;
+    (void)host;
+    (void)bytes;
+    return OK;
+}
+
+static void device_unpin(struct backend *b, void *host) {
+    (void)b;
+    (void)host;
+}
+
+static enum err device_bring(struct backend_slot *s, struct bring *what, struct job_watch *watch) {
+    (void)s;
+    (void)what;
+    (void)watch;
+    FAIL(E_LIMIT, "this device takes nothing in");
+}
+
+static struct backend *device_new(struct backend *inner, unsigned idx, bool copies) {
     static enum err (*const evaluates[])(struct backend_slot *) = {evaluate_0, evaluate_1,
                                                                    evaluate_2};
     struct device *d = mem_zero_alloc(1, sizeof *d);
@@ -122,6 +141,12 @@ static struct backend *device_new(struct backend *inner, unsigned idx) {
     d->backend.ops = &d->ops;
     d->backend.memory_bytes = inner->memory_bytes;
     d->backend.numa_node = -1;
+    if (copies) {
+        d->ops.pin = device_pin;
+        d->ops.unpin = device_unpin;
+        d->ops.bring = device_bring;
+        d->backend.numa_node = 1;
+    }
     snprintf(d->backend.device_name, sizeof d->backend.device_name, "disturbed reference %u", idx);
     return &d->backend;
 }
@@ -170,7 +195,7 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
     CHECK_OK(loopback_connect(&l->links.bulk, f->broker, NULL));
     CHECK_OK(loopback_connect(&l->links.telemetry, f->broker, NULL));
     CHECK_OK(fleet_backend_open(&l->inner));
-    l->device = device_new(l->inner, idx);
+    l->device = device_new(l->inner, idx, f->copies);
     CHECK_OK(lane_open(&l->lane, &config, &l->links, l->device));
 }
 

@@ -39,7 +39,9 @@ struct fleet {
     struct fleet_lane lanes[FLEET_LANES_MAX];
     uint64_t stall_ns;
     const char *keep; /* digests that lanes started from now on keep loaded; NULL */
-    char *dir;        /* owned */
+    bool
+        copies; /* devices started from now on have memory of their own, near memory node 1; they do not prove */
+    char *dir; /* owned */
 };
 
 /* What the devices of lanes disturb; the plain reference prover unless a test sets another. */

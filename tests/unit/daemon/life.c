@@ -6,6 +6,7 @@
 #include "node/base/clock.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/base/numa.h"
 #include "node/daemon/lane_threads.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/unpack.h"
@@ -694,11 +695,41 @@ static void claim_unreadable_job(void) {
     fleet_free(&f);
 }
 
+static struct {
+    size_t bytes;
+    unsigned long nodes;
+} bound;
+
+static long note_bound(void *ptr, size_t bytes, int policy, const unsigned long *nodes,
+                       unsigned long nodes_max, unsigned flags) {
+    (void)ptr;
+    (void)policy;
+    (void)nodes_max;
+    (void)flags;
+    bound.bytes = bytes;
+    bound.nodes = nodes[0];
+    return 0;
+}
+
+static void claim_arena_near_device(void) {
+    struct fleet *f = fleet_new(0);
+    numa_look_in(NULL, note_bound);
+    fleet_start_lane(f, 0);
+    CHECK_EQ(0, bound.bytes); /* a processor has no nearer memory than the scheduler finds */
+    f->copies = true;
+    fleet_start_lane(f, 1);
+    CHECK_EQ(pinned_bytes(f->lanes[1].lane->pinned), bound.bytes);
+    CHECK_EQ(1 << 1, bound.nodes);
+    numa_look_in(NULL, NULL);
+    fleet_free(&f);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a job is proved, stored, told to its reply subject", claim_one_job},
         {"both curves, inline and as objects", claim_both_curves_and_objects},
         {"partitions are joined in order", claim_partitions},
+        {"what a device on memory node 1 copies from lies on node 1", claim_arena_near_device},
         {"a bit-heavy witness travels packed and proves the same as raw", claim_packed_bodies},
         {"a key that is kept is loaded before there is a job for it", claim_kept_key},
         {"the body of a finished job is purged", claim_janitor},
