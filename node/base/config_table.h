@@ -85,4 +85,5 @@ enum config_command {
 
 /* Variables named BELLOWS_… that are not options of this table: command-line defaults (node/cli) and the tests' own. */
 #define CONFIG_OTHER_VARIABLES                                                                     \
-    "CONFIG", "TENANT", "CPU_TIER", "LONG", "VECTORS", "ROOT", "BUILD", "SLOW_DECODE", "STRICT"
+    "CONFIG", "TENANT", "CPU_TIER", "LONG", "VECTORS", "ROOT", "BUILD", "SLOW_DECODE", "LYING",    \
+        "STRICT"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "node/base/clock.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "proto/fleet.pb-c.h"
 #include "tests/e2e/host.h"
@@ -493,18 +494,18 @@ static void claim_drain(void) {
 
 struct told {
     struct host *h;
-    const char *node;
+    struct lane_name lane;
     Bellows__V1__LaneState state;
 };
 
 static bool says(void *ctx) {
     struct told *t = ctx;
     char reason[200];
-    return lane_state_told(reason, &t->h->user, (struct lane_name){t->node, 0}) == (int)t->state;
+    return lane_state_told(reason, &t->h->user, t->lane) == (int)t->state;
 }
 
-static void wait_for_state(struct host *h, const char *node, Bellows__V1__LaneState state) {
-    struct told told = {h, node, state};
+static void wait_for_state(struct host *h, unsigned gpu, Bellows__V1__LaneState state) {
+    struct told told = {h, {"w0", gpu}, state};
     wait_until(says, &told, "the lane's entry says its state");
 }
 
@@ -518,14 +519,14 @@ static void claim_orders(void) {
     struct subject resume = subject_ctl_node(space, "w0", "resume");
     struct subject stop = subject_ctl_node(space, "w0", "stop");
     CHECK_OK(give_order(&h.user, drain.text, 0));
-    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    wait_for_state(&h, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
     pid_t pid = host_lane_pid(&h, 0, 0);
     host_kill_lane(&h, 0, 0); /* what takes its place is drained too */
     for (int n = 0; n < 1000 && host_lane_pid(&h, 0, 0) == pid; n++) {
         clock_sleep_ns(SECOND / 100);
     }
     CHECK(host_lane_pid(&h, 0, 0) != pid);
-    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_DRAINING);
+    wait_for_state(&h, 0, BELLOWS__V1__LANE_STATE__LANE_DRAINING);
     submit_many(&h, 3);
     clock_sleep_ns(SECOND);
     CHECK_EQ(0, host_stream_count(&h, "DONE"));
@@ -539,7 +540,28 @@ static void claim_orders(void) {
         clock_sleep_ns(SECOND / 100);
     }
     CHECK_EQ(0, end.exit_code);
-    wait_for_state(&h, "w0", BELLOWS__V1__LANE_STATE__LANE_STOPPED);
+    wait_for_state(&h, 0, BELLOWS__V1__LANE_STATE__LANE_STOPPED);
+    host_stop(&h);
+}
+
+/* One of two devices begins to lie while both work: it is fenced, and what it had is proved by the other. */
+static void claim_fenced_device(void) {
+    struct host h;
+    char path[300];
+    host_start(&h);
+    snprintf(path, sizeof path, "%s/lying", h.dir);
+    setenv("BELLOWS_LYING", path, 1);
+    host_start_node(&h, 0, 2, NULL);
+    unsetenv("BELLOWS_LYING");
+    host_wait_for_lanes(&h, 2);
+    submit_many(&h, 60);
+    CHECK_OK(file_write_all(path, bytes_of("1", 1)));
+    wait_for_state(&h, 1, BELLOWS__V1__LANE_STATE__LANE_FENCED);
+    check_many(&h, 60);
+    CHECK_EQ(0, unlink(path)); /* repaired */
+    struct subject resume = subject_ctl_lane(&h.user.space, (struct lane_name){"w0", 1}, "resume");
+    CHECK_OK(give_order(&h.user, resume.text, 0));
+    wait_for_state(&h, 1, BELLOWS__V1__LANE_STATE__LANE_READY);
     host_stop(&h);
 }
 
@@ -662,6 +684,9 @@ int main(int argc, char **argv) {
         {"SIGTERM drains a node, another one goes on", claim_drain},
         {"a node is drained, resumed and stopped by order, also across a lane's death",
          claim_orders},
+        {"one of two devices begins to lie and is fenced: the other one takes over, every result "
+         "exactly once",
+         claim_fenced_device},
         {"the work of a frozen lane runs elsewhere within 4 s", claim_dead_lanes_work_moves},
         {"a node that is to use CUDA and cannot ends with 3 and says why", claim_no_device},
         {"one node of a name, and a stale lock is no obstacle", claim_one_node_of_a_name},
