@@ -1,5 +1,8 @@
 /* open: what a result of so many proofs would take ─ add: does the witness fit the key ─ send: key into the fleet if absent ─ bodies:
  * inline while they are small, else objects ─ subscribe ─ publish the descriptor
+ *
+ * The descriptor goes to a lane with each partition of the job, and is written into its record each time one of them moves: what is inline
+ * travels some ten times for each partition, its own and the others'. So the partitions share what one body may have.
  */
 #include "node/submit/submission.h"
 
@@ -13,7 +16,7 @@
 #include "node/key/native.h"
 #include "node/witness/vectors.h"
 
-enum { INLINE_ALL_MAX = JOB_BYTES_MAX - 32 * 1024, PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
+enum { PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
 
 struct part_draft {          /* one partition on its way */
     struct witness witness;  /* owned */
@@ -33,7 +36,7 @@ struct submission {
     size_t parts_count, parts_max;
     char job_id[ID_BYTES_MAX + 1];
     char reply[TRANSPORT_INBOX_BYTES];
-    uint64_t generation, inline_left;
+    uint64_t generation;
     struct waiter *waiter; /* owned */
     bool bucket_made;
 };
@@ -79,7 +82,6 @@ enum err submission_open(struct submission **out, struct key *key, size_t count)
             " bytes, at most %d are stored; submit fewer witnesses per job",
             count, shape->public_count, bytes, RESULT_BYTES_MAX);
     TRY(mem_new(&s, 1, sizeof *s));
-    s->inline_left = INLINE_ALL_MAX;
     s->key = key_ref(key);
     s->parts_max = count;
     TRY(mem_new(&s->parts, count, sizeof *s->parts));
@@ -153,13 +155,11 @@ static enum err write_body(struct submission *s, size_t idx, struct pool *pool) 
     AUTO(vectors_close) struct vectors v = {.count = 0};
     struct body_place place = {0};
     p->bucket = bucket_in(&s->client->space, s->client->tenant);
-    size_t inline_max =
-        s->inline_left < JOB_INLINE_BYTES_MAX ? s->inline_left : JOB_INLINE_BYTES_MAX;
+    size_t inline_max = JOB_INLINE_BYTES_MAX / s->parts_count;
     TRY(vectors_open(&v, &p->witness, pool));
     TRY(body_layout_of(&layout, v.sections, v.count));
     TRY(body_write_inline(&summary, &p->frames, &layout, v.data, inline_max));
     if (p->frames.ptr) {
-        s->inline_left -= p->frames.len;
         place.inline_frames = bytes_of(p->frames.ptr, p->frames.len);
     } else {
         /* A name of its own: sent again, a job must not replace the body that its first sending is using. */
