@@ -26,6 +26,7 @@ enum lock_rank { /* lowest first: taken last */
                  LOCK_BACKEND,
                  LOCK_STAGING,
                  LOCK_TRANSPORT,
+                 LOCK_JOB,
                  LOCK_LANE,
                  LOCK_NODE,
                  LOCK_COORDINATOR,

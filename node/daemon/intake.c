@@ -45,7 +45,7 @@ static bool hold(struct lane *lane, struct lane_job *job) {
 
 static void take_message(struct lane *lane, struct message *m) {
     struct lane_job *job = NULL;
-    enum err code = job_take(&job, m);
+    enum err code = job_take(&job, m, lane->records);
     if (code != OK) {
         char quoted[ERR_DETAIL_BYTES + 64];
         log_error("assignment.refused", "error=%s detail=%s", err_name(code),
@@ -126,12 +126,10 @@ static enum err check_wanted(const struct lane *lane, const struct lane_job *job
 
 /* Is the job still this lane's? One small read saves fetching the body of a job that was cancelled or moved. */
 static enum err check_record(struct lane *lane, struct lane_job *job) {
-    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
-    bool found = false;
-    TRY(record_load(&job->slot, &found, &at));
-    const struct record *r = &job->slot.record;
-    job->stale = !found || !job_state_is_open(r->state) || r->generation != job->generation ||
-                 job->index >= r->parts_count || r->parts[job->index].epoch != job->epoch;
+    bool ours = false;
+    (void)lane;
+    TRY(shared_is_ours(&ours, &job->queued_unix_ms, job->record, job->index, job->epoch));
+    job->stale = !ours;
     return OK;
 }
 
@@ -199,9 +197,9 @@ static enum record_answer change_start(struct record *r, void *ctx) {
 }
 
 static enum err start(struct lane *lane, struct lane_job *job) {
-    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
     enum record_answer answer = RECORD_STALE;
-    TRY(record_apply(&answer, &job->slot, &at, job->generation, change_start, job));
+    (void)lane;
+    TRY(shared_apply(&answer, job->record, change_start, job));
     job->stale = answer == RECORD_STALE;
     atomic_store(&job->started, !job->stale);
     return OK;

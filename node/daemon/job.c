@@ -51,7 +51,7 @@ void job_mark(struct lane_job *job, enum job_stage stage) {
     }
 }
 
-enum err job_take(struct lane_job **out, struct message *m) {
+enum err job_take(struct lane_job **out, struct message *m, struct shared_records *records) {
     AUTO(job_free) struct lane_job *job = NULL;
     TRY(mem_new(&job, 1, sizeof *job));
     job->taken_ns = clock_ns();
@@ -66,6 +66,7 @@ enum err job_take(struct lane_job **out, struct message *m) {
     REQUIRE(job->index < job->job->n_partitions, E_RANGE,
             "assignment of job %s: partition %u of %zu", job->name.job, job->index,
             job->job->n_partitions);
+    TRY(shared_take(&job->record, records, job->name, job->generation));
     memcpy(job->key_digest.b, job->job->key_digest.data, SHA256_BYTES);
     job->report = (struct part_report){
         .name = job->name,
@@ -96,7 +97,7 @@ void job_free(struct lane_job **job) {
         prove_result_done(&j->proved);
     }
     mem_wipe(&j->first, sizeof j->first);
-    record_slot_done(&j->slot);
+    shared_give(&j->record);
     message_free(&j->job);
     if (j->assignment && j->assignment->job.data) {
         mem_wipe(j->assignment->job.data, j->assignment->job.len);

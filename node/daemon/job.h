@@ -13,6 +13,7 @@
 #include "node/daemon/keyfile.h"
 #include "node/groth16/prove.h"
 #include "node/job/result.h"
+#include "node/job/shared.h"
 #include "node/staging/pinned.h"
 #include "node/telemetry/ledger.h"
 #include "proto/body.h"
@@ -45,7 +46,8 @@ struct lane_job {
     uint64_t generation, epoch;
     uint32_t index;
     struct sha256 key_digest;
-    struct record_slot slot; /* owned */
+    struct shared_record *record; /* a reference */
+    uint64_t queued_unix_ms;      /* as the record says; 0: not read yet */
 
     struct key *key; /* shared (ref) */
     struct loaded_key
@@ -81,8 +83,8 @@ struct lane_job {
 /* It has come to this stage. */
 void job_mark(struct lane_job *job, enum job_stage stage);
 
-/* Takes the message over (clearing *m) on OK. */
-FALLIBLE job_take(struct lane_job **out, struct message *m);
+/* Takes the message over (clearing *m) on OK. `records`: lent, where its record is shared with other partitions of the job. */
+FALLIBLE job_take(struct lane_job **out, struct message *m, struct shared_records *records);
 void job_free(struct lane_job **job);
 struct job_place job_place_of(const struct lane_job *job, struct transport *t,
                               const struct subject_space *space);

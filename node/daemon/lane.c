@@ -98,6 +98,7 @@ static enum err open_parts(struct lane *lane) {
                                         .allow_insecure = c->allow_insecure_keys,
                                         .check_threads = c->threads,
                                         .native = true};
+    TRY(shared_records_new(&lane->records, lane->links.control, &lane->space));
     TRY(keyfiles_open(&lane->keyfiles, &keyfiles));
     struct opinion_options opinion = {.open = c->second_open,
                                       .open_ctx = c->second_ctx,
@@ -411,6 +412,7 @@ void lane_close(struct lane **lane_ptr) {
     queue_free(&lane->to_settle);
     queue_free(&lane->to_reply);
     queue_free(&lane->to_tell);
+    shared_records_free(&lane->records);
     decoders_close(&lane->decoders);
     opinion_free(&lane->opinion);
     keycache_free(&lane->keycache);

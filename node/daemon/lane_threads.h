@@ -33,15 +33,16 @@ struct lane {
     char node[ID_BYTES_MAX + 1], session[ID_BYTES_MAX + 1], device[ID_BYTES_MAX + 1];
     char *keep; /* owned; NULL: none */
     struct lane_links links;
-    struct backend *backend;      /* lent */
-    struct keyfiles *keyfiles;    /* owned */
-    struct keycache *keycache;    /* owned */
-    struct puller *puller;        /* owned; [intake] */
-    struct decoders *decoders;    /* owned; [stage] */
-    struct pinned *pinned;        /* owned; bodies lie in it */
-    struct opinion *opinion;      /* owned; [settle] */
-    struct subscription *cancels; /* owned */
-    struct control *control;      /* owned */
+    struct backend *backend;        /* lent */
+    struct keyfiles *keyfiles;      /* owned */
+    struct keycache *keycache;      /* owned */
+    struct puller *puller;          /* owned; [intake] */
+    struct shared_records *records; /* owned; of the jobs in hand */
+    struct decoders *decoders;      /* owned; [stage] */
+    struct pinned *pinned;          /* owned; bodies lie in it */
+    struct opinion *opinion;        /* owned; [settle] */
+    struct subscription *cancels;   /* owned */
+    struct control *control;        /* owned */
     uint64_t keys_bytes_max;
     unsigned stagers_count, repliers_count;
     struct ledger *ledger; /* owned */

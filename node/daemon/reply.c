@@ -63,17 +63,15 @@ static enum record_answer change_take_back(struct record *r, void *ctx) {
 
 /* --- Results --- */
 
-static enum err move_record(struct lane *lane, struct lane_job *job, record_change *change,
-                            void *ctx) {
-    struct job_place at = job_place_of(job, lane->links.control, &lane->space);
+static enum err move_record(struct lane_job *job, record_change *change, void *ctx) {
     enum record_answer answer;
-    return record_apply(&answer, &job->slot, &at, job->generation, change, ctx);
+    return shared_apply(&answer, job->record, change, ctx);
 }
 
 /* From intake to now, by the clock that the coordinator wrote into the record: two machines' wall time, so milliseconds at best. */
 static uint64_t elapsed_ns(const struct lane_job *job) {
-    uint64_t now = now_unix_ms(), queued = job->slot.record.queued_unix_ms;
-    uint64_t ns = job->slot.loaded && queued && now > queued ? (now - queued) * 1000000 : 0;
+    uint64_t now = now_unix_ms(), queued = job->queued_unix_ms;
+    uint64_t ns = queued && now > queued ? (now - queued) * 1000000 : 0;
     return ns > job->report.total_ns ? ns : job->report.total_ns; /* it took at least that */
 }
 
@@ -96,7 +94,7 @@ static enum err store_result(struct lane *lane, struct lane_job *job) {
                               bytes_of(packed.ptr, packed.len)));
     }
     struct ending ending = {job, true, state_of_status(status)};
-    return move_record(lane, job, change_end, &ending);
+    return move_record(job, change_end, &ending);
 }
 
 static enum err store_part(struct lane *lane, struct lane_job *job) {
@@ -107,7 +105,7 @@ static enum err store_part(struct lane *lane, struct lane_job *job) {
     TRY(part_report_pack(&packed, &job->report));
     TRY(part_store(&won, &at, job->generation, job->index, bytes_of(packed.ptr, packed.len)));
     struct ending ending = {job, false, JOB_DONE};
-    return move_record(lane, job, change_end, &ending);
+    return move_record(job, change_end, &ending);
 }
 
 static enum err settle_once(struct lane *lane, struct lane_job *job, struct verdict verdict) {
@@ -120,7 +118,7 @@ static enum err settle_once(struct lane *lane, struct lane_job *job, struct verd
         break;
     case FATE_STOP:
         if (!job->stale && atomic_load(&job->handed_back)) {
-            TRY(move_record(lane, job, change_take_back, job));
+            TRY(move_record(job, change_take_back, job));
         } else if (
             !job->stale) { /* who cancelled it has stored its result; if not, this one counts */
             TRY(store_result(lane, job));
@@ -129,7 +127,7 @@ static enum err settle_once(struct lane *lane, struct lane_job *job, struct verd
     case FATE_GIVE_BACK:
     case FATE_TRY_AGAIN:
     case FATE_SETTLE:
-        TRY(move_record(lane, job, verdict.death ? change_worker_lost : change_give_back, job));
+        TRY(move_record(job, verdict.death ? change_worker_lost : change_give_back, job));
         break;
     }
     return OK;
