@@ -138,6 +138,11 @@ uint64_t __wrap_clock_cpu_ns(void) {
     return 0;
 }
 
+/* Each lane's staging asks for huge pages, and a few hundred bytes in it would make the kernel clear one: 2 GB for a thousand lanes. */
+static void take_small_pages(void) {
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
 static void make_room_for_sleepers(void) {
     enum { FUTEX_HASH = 78, SET_SLOTS = 1, SLOTS = 16384 }; /* of linux/prctl.h, since 6.16 */
     prctl(FUTEX_HASH, SET_SLOTS, SLOTS, 0, 0);
@@ -150,6 +155,7 @@ enum err hall_open(struct hall **out, const struct hall_options *options) {
     snprintf(h->cache, sizeof h->cache, "%s/cache", options->dir);
     TRY(mem_new(&h->places, options->lanes_count, sizeof *h->places));
     make_room_for_sleepers();
+    take_small_pages();
     TRY(open_links(h));
     for_all(h, open_main);
     for (unsigned i = 0; i < options->lanes_count; i++) {

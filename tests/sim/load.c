@@ -175,6 +175,10 @@ uint64_t load_sent_count(const struct load *l) {
     return atomic_load(&l->sent);
 }
 
+void load_cut(struct load *l) {
+    atomic_store(&l->next, l->plan.count);
+}
+
 enum err load_stop(struct load *l) {
     enum err code = OK;
     for (unsigned i = 0; i < LOAD_THREADS; i++) {

@@ -27,6 +27,8 @@ struct load;
 FALLIBLE load_open(struct load **out, const char *url, uint64_t *sent_ns);
 FALLIBLE load_start(struct load *l, const struct load_plan *plan);
 uint64_t load_sent_count(const struct load *l);
+/* What was not sent yet stays unsent. */
+void load_cut(struct load *l);
 /* Waits for the threads; the first error of one of them. */
 FALLIBLE load_stop(struct load *l);
 void load_close(struct load **l);

@@ -5,8 +5,11 @@
  *
  * First a fifth of the lanes' capacity for a while: how long from submit to lane when lanes are idle. Then M jobs at F times the
  * capacity (0: as fast as they can be sent), until every one has its result: how much of the lanes' time is lost while jobs wait.
- * With --servers N a cluster of N, three copies of each control stream. With --partitions N each of the M jobs has N proofs; with --brings 1
- * lanes stage beside their device, as GPU lanes do: two such lanes and milliseconds a proof show what server and coordinator carry.
+ * With --partitions N each of the M jobs has N proofs; with --brings 1 lanes stage beside their device, as GPU lanes do: two such lanes and
+ * milliseconds a proof show what server and coordinator carry.
+ * With --servers N a cluster of N, three copies of each control stream. With --leaf 1 or --gateway 1 lanes and submitters are at another
+ * site, behind a leaf node or in the other cluster of a supercluster; with --line-ms T each piece to the coordinator's server and
+ * back, of each of their connections or of the leaf's one, is under way for T.
  * With --idle only the first, of M jobs that all take the mean: also what the fleet adds between submit and result.
  *
  * The makespan is compared with two bounds: all the work divided by the lanes, or the longest job, which no schedule beats; and one
@@ -34,12 +37,12 @@
 #define SECOND UINT64_C(1000000000)
 /* The first jobs teach the fleet its keys, every key at least once; they are not counted. */
 enum { WARM_JOBS = LOAD_TURN * SIM_KEYS, LATENCY_JOBS = WARM_JOBS + 200, LANES_PER_NODE = 8 };
-static const uint64_t LOOK_NS = SECOND / 50, COUNT_NS = SECOND / 5;
+static const uint64_t LOOK_NS = SECOND / 50, COUNT_NS = SECOND / 5, TELL_NS = 10 * SECOND;
 static const double LATENCY_LOAD = 0.2;
 
 static struct {
     double lanes, jobs, seed, mean_ms, sigma, load, limit_s, load_ms, device_ppm, stuck_ppm,
-        wrong_ppm, idle, servers, partitions, brings;
+        wrong_ppm, idle, servers, leaf, gateway, line_ms, partitions, brings;
 } asked = {.lanes = 50,
            .jobs = 1500,
            .seed = 1,
@@ -71,10 +74,16 @@ static const struct {
     {"--servers", &asked.servers, 1, SERVERS_MAX},
     {"--partitions", &asked.partitions, 1, JOB_PARTITIONS_MAX},
     {"--brings", &asked.brings, 0, 1},
+    {"--leaf", &asked.leaf, 0, 1},
+    {"--gateway", &asked.gateway, 0, 1},
+    {"--line-ms", &asked.line_ms, 0, 1000},
 };
 
 struct usage { /* of a process */
     double cpu_s, rss_mib;
+};
+struct usages {
+    struct usage coordinator, server, own;
 };
 
 struct sim {
@@ -92,7 +101,7 @@ struct sim {
     _Atomic uint64_t *placed_ns;   /* owned; the first time */
     _Atomic uint64_t *done_ns;     /* owned; the same */
     _Atomic uint64_t placed_count; /* assignments, repeats included */
-    _Atomic uint64_t tenants_placed[SIM_TENANTS];
+    _Atomic uint64_t tenants_placed[SIM_TENANTS]; /* the same */
 };
 
 /* What a run has come to. */
@@ -101,7 +110,9 @@ struct outcome {
     double makespan_s, work_bound_s, line_bound_s;
     double placed_per_s, placed_peak_per_s;
     double idle_share, fairness, fairness_s;
-    struct usage coordinator, server, own;
+    struct usages used;
+    bool cut; /* by the limit: what follows is of a part */
+    uint64_t sent, proved;
     uint64_t results, replaced, done_records, restarts, backlog_most, intake_most;
     double loud_share; /* of s0, while all waited; equal shares: 0.1 */
 };
@@ -149,9 +160,8 @@ static void on_assignment(void *ctx, struct message *m) {
         return;
     }
     atomic_fetch_add(&s->placed_count, 1);
-    if (atomic_compare_exchange_strong(&s->placed_ns[number], &none, clock_ns())) {
-        atomic_fetch_add(&s->tenants_placed[load_tenant_of(number)], 1);
-    }
+    atomic_compare_exchange_strong(&s->placed_ns[number], &none, clock_ns());
+    atomic_fetch_add(&s->tenants_placed[load_tenant_of(number)], 1);
 }
 
 static void on_result(void *ctx, struct message *m) {
@@ -178,16 +188,17 @@ static uint64_t results_count(struct sim *s) {
 /* Of all servers together. */
 static struct usage usage_of_servers(const struct sim *s) {
     struct usage all = usage_of(s->host.server.pid);
-    for (unsigned i = 1; i < s->servers.count; i++) {
-        struct usage one = usage_of(s->servers.others[i - 1].pid);
+    for (unsigned i = 0; i < s->servers.others_count; i++) {
+        struct usage one = usage_of(s->servers.others[i].pid);
         all.cpu_s += one.cpu_s;
         all.rss_mib += one.rss_mib;
     }
     return all;
 }
 
-static const char *url_of(const struct sim *s) {
-    return s->host.url[0] ? s->host.url : s->host.server.url;
+static struct usages usages(const struct sim *s) {
+    return (struct usages){usage_of(s->host.coordinator.pid), usage_of_servers(s),
+                           usage_of(getpid())};
 }
 
 /* --- Setting up --- */
@@ -210,7 +221,12 @@ static void wait_for_lanes(struct sim *s) {
 static void start(struct sim *s) {
     char cache[400], tail[128], witness[128];
     struct ran ran;
-    servers_start(&s->servers, &s->host, (unsigned)asked.servers);
+    struct servers_options servers = {.count = (unsigned)asked.servers,
+                                      .site = asked.leaf > 0      ? SITE_LEAF
+                                              : asked.gateway > 0 ? SITE_GATEWAY
+                                                                  : SITE_HERE,
+                                      .line_ns = (uint64_t)(asked.line_ms * 1e6)};
+    servers_start(&s->servers, &s->host, &servers);
     snprintf(cache, sizeof cache, "%s/remembered", s->host.dir);
     setenv("BELLOWS_CACHE", cache, 1);
     s->model = (struct sim_model){.mean_ns = (uint64_t)(asked.mean_ms * 1e6),
@@ -227,7 +243,7 @@ static void start(struct sim *s) {
         host_run(&ran, &s->host, "key push @%s --allow-insecure-keys", tail);
         CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
     }
-    struct hall_options options = {.url = url_of(s),
+    struct hall_options options = {.url = s->servers.site_url,
                                    .dir = s->host.dir,
                                    .lanes_count = (unsigned)asked.lanes,
                                    .lanes_per_node = LANES_PER_NODE,
@@ -241,7 +257,7 @@ static void start(struct sim *s) {
            (options.lanes_count + LANES_PER_NODE - 1) / LANES_PER_NODE,
            (double)(clock_ns() - start_ns) / 1e9);
     fflush(stdout);
-    struct transport_options ear = {.url = url_of(s)};
+    struct transport_options ear = {.url = s->servers.site_url};
     struct subscribe_options hear = {
         .handler = on_assignment, .handler_ctx = s, .pending_max = 1 << 20};
     struct subject filter = filter_lanes(&s->host.user.space);
@@ -250,9 +266,10 @@ static void start(struct sim *s) {
     hear.handler = on_result;
     filter = filter_done(&s->host.user.space);
     CHECK_OK(transport_subscribe(&s->results, s->ear, filter.text, &hear));
-    CHECK_OK(load_open(&s->load, url_of(s), s->sent_ns));
+    CHECK_OK(load_open(&s->load, s->servers.site_url, s->sent_ns));
 }
 
+/* Proofs a second. */
 static double capacity(void) {
     return asked.lanes / (asked.mean_ms / 1e3);
 }
@@ -311,21 +328,20 @@ struct watch { /* sums over the looks */
         fair[SIM_TENANTS]; /* placed: at the last look, while all waited */
 };
 
-/* Of the first `sent` numbers. */
-static uint64_t tenant_sent(unsigned tenant, uint64_t sent) {
-    return (tenant == 0 ? LOAD_LOUD : 1) * sent / LOAD_TURN;
-}
-
-static uint64_t partitions_sent(const struct sim *s) {
-    uint64_t jobs = load_sent_count(s->load);
+/* Partitions of the first `sent` jobs; those of the latency have one each. */
+static uint64_t partitions_of(uint64_t jobs) {
     return jobs < LATENCY_JOBS ? jobs
                                : LATENCY_JOBS + (jobs - LATENCY_JOBS) * (uint64_t)asked.partitions;
 }
 
+static uint64_t tenant_sent(unsigned tenant, uint64_t jobs) {
+    return (tenant == 0 ? LOAD_LOUD : 1) * partitions_of(jobs) / LOAD_TURN;
+}
+
 static void look(struct sim *s, struct watch *w, struct outcome *out, uint64_t passed_ns) {
-    uint64_t sent = partitions_sent(s), busy = atomic_load(&s->counts.busy);
-    uint64_t ended = atomic_load(&s->counts.ended);
-    uint64_t open = sent > ended ? sent - ended : 0, waiting = open > busy ? open - busy : 0;
+    uint64_t sent = load_sent_count(s->load), busy = atomic_load(&s->counts.busy);
+    uint64_t parts = partitions_of(sent), ended = atomic_load(&s->counts.ended);
+    uint64_t open = parts > ended ? parts - ended : 0, waiting = open > busy ? open - busy : 0;
     uint64_t lanes = (uint64_t)asked.lanes, idle = lanes > busy ? lanes - busy : 0;
     bool all_wait = true;
     w->idle_ns += (idle < waiting ? idle : waiting) * passed_ns;
@@ -377,21 +393,47 @@ static double one_line_s(const struct sim *s, uint64_t first, uint64_t count) {
     return (double)last_ns / 1e9;
 }
 
-static void measure_load(struct sim *s, struct outcome *out) {
-    struct load_plan plan = {LATENCY_JOBS, s->jobs_count,
-                             asked.load * capacity() / asked.partitions,
-                             (unsigned)asked.partitions};
-    struct watch w = {.placed_second = atomic_load(&s->placed_count)};
-    uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
-    struct usage coordinator = usage_of(s->host.coordinator.pid);
-    struct usage server = usage_of_servers(s), own = usage_of(getpid());
-    uint64_t start_ns = clock_ns(), last_ns = start_ns, counted_ns = start_ns;
-    uint64_t placed = w.placed_second;
-    CHECK_OK(load_start(s->load, &plan));
-    for (;;) {
+/* What has come to pass when. */
+struct mark {
+    uint64_t at_ns, sent, placed, proved, results;
+    struct usages used;
+};
+
+static struct mark mark(const struct sim *s) {
+    return (struct mark){clock_ns(),
+                         load_sent_count(s->load),
+                         atomic_load(&s->placed_count),
+                         atomic_load(&s->counts.ended),
+                         s->results_count,
+                         usages(s)};
+}
+
+/* A line on the way: counts of the whole, rates and processors since the last one. */
+static void tell(const struct mark *first, struct mark *last, const struct sim *s) {
+    struct mark now = mark(s);
+    double span = (double)(now.at_ns - last->at_ns) / 1e9;
+    printf("%5.0f s  sent %" PRIu64 " placed %" PRIu64 " proved %" PRIu64 " results %" PRIu64
+           "; a second: %.0f placed, %.0f proved; of a core: coordinator %.0f %%, server %.0f %%, "
+           "lanes %.0f %%; busy lanes %" PRIu64 "\n",
+           (double)(now.at_ns - first->at_ns) / 1e9, now.sent, now.placed, now.proved, now.results,
+           (double)(now.placed - last->placed) / span, (double)(now.proved - last->proved) / span,
+           (now.used.coordinator.cpu_s - last->used.coordinator.cpu_s) / span * 100,
+           (now.used.server.cpu_s - last->used.server.cpu_s) / span * 100,
+           (now.used.own.cpu_s - last->used.own.cpu_s) / span * 100, atomic_load(&s->counts.busy));
+    fflush(stdout);
+    *last = now;
+}
+
+/* Until all results are there, or the limit. */
+static void watch_load(struct sim *s, struct outcome *out, struct watch *w,
+                       const struct mark *first) {
+    struct mark told = *first;
+    uint64_t last_ns = first->at_ns, counted_ns = last_ns,
+             limit_ns = (uint64_t)(asked.limit_s * 1e9);
+    do {
         clock_sleep_ns(LOOK_NS);
         uint64_t now_ns = clock_ns();
-        look(s, &w, out, now_ns - last_ns);
+        look(s, w, out, now_ns - last_ns);
         last_ns = now_ns;
         if (now_ns - counted_ns < COUNT_NS) {
             continue;
@@ -401,36 +443,50 @@ static void measure_load(struct sim *s, struct outcome *out) {
         uint64_t intake = stream_count(s, "JOBS", 0);
         out->intake_most = intake > out->intake_most ? intake : out->intake_most;
         out->restarts = hall_step(s->hall);
-        if (out->results >= s->all_count) {
-            break;
+        out->cut = now_ns - first->at_ns >= limit_ns;
+        if (now_ns - told.at_ns >= TELL_NS) {
+            tell(first, &told, s);
         }
-        CHECK_MSG((double)(now_ns - start_ns) / 1e9 < asked.limit_s,
-                  "%" PRIu64 " of %" PRIu64 " results after %.0f s; %" PRIu64 " sent, %" PRIu64
-                  " placed, %" PRIu64 " proved",
-                  out->results, s->all_count, asked.limit_s, load_sent_count(s->load),
-                  atomic_load(&s->placed_count), atomic_load(&s->counts.ended));
-    }
-    CHECK_OK(load_stop(s->load));
-    out->makespan_s = (double)(counted_ns - start_ns) / 1e9;
-    out->placed_per_s = (double)(atomic_load(&s->placed_count) - placed) / out->makespan_s;
-    out->idle_share = (double)w.idle_ns / ((double)w.look_ns * asked.lanes);
-    out->fairness = fairness(w.fair);
+    } while (out->results < s->all_count && !out->cut);
+}
+
+static void sum_up(const struct sim *s, struct outcome *out, const struct watch *w,
+                   const struct mark *first, uint64_t begun, uint64_t work_ns) {
+    struct mark end = mark(s);
+    out->makespan_s = (double)(end.at_ns - first->at_ns) / 1e9;
+    out->placed_per_s = (double)(end.placed - first->placed) / out->makespan_s;
+    out->sent = end.sent;
+    out->proved = end.proved;
+    out->idle_share = (double)w->idle_ns / ((double)w->look_ns * asked.lanes);
+    out->fairness = fairness(w->fair);
     uint64_t all = 0;
     for (unsigned t = 0; t < SIM_TENANTS; t++) {
-        all += w.fair[t];
+        all += w->fair[t];
     }
-    out->loud_share = all ? (double)w.fair[0] / (double)all : 0;
-    out->fairness_s = (double)w.fair_ns / 1e9;
+    out->loud_share = all ? (double)w->fair[0] / (double)all : 0;
+    out->fairness_s = (double)w->fair_ns / 1e9;
     double bound_s = (double)(atomic_load(&s->counts.work_ns) - work_ns) / 1e9 / asked.lanes;
     double longest_s = (double)atomic_load(&s->counts.longest_ns) / 1e9;
     out->work_bound_s = bound_s > longest_s ? bound_s : longest_s;
     out->line_bound_s = one_line_s(s, begun, atomic_load(&s->counts.begun) - begun);
-    out->coordinator = usage_of(s->host.coordinator.pid);
-    out->server = usage_of_servers(s);
-    out->own = usage_of(getpid());
-    out->coordinator.cpu_s -= coordinator.cpu_s;
-    out->server.cpu_s -= server.cpu_s;
-    out->own.cpu_s -= own.cpu_s;
+    out->used = end.used;
+    out->used.coordinator.cpu_s -= first->used.coordinator.cpu_s;
+    out->used.server.cpu_s -= first->used.server.cpu_s;
+    out->used.own.cpu_s -= first->used.own.cpu_s;
+}
+
+static void measure_load(struct sim *s, struct outcome *out) {
+    struct load_plan plan = {LATENCY_JOBS, s->jobs_count,
+                             asked.load * capacity() / asked.partitions,
+                             (unsigned)asked.partitions};
+    uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
+    struct mark first = mark(s);
+    struct watch w = {.placed_second = first.placed};
+    CHECK_OK(load_start(s->load, &plan));
+    watch_load(s, out, &w, &first);
+    sum_up(s, out, &w, &first, begun, work_ns);
+    load_cut(s->load);
+    CHECK_OK(load_stop(s->load));
 }
 
 /* --- Afterwards --- */
@@ -454,10 +510,20 @@ static void check_results(struct sim *s, struct outcome *out) {
     CHECK_OK(kv_list(s->host.user.link, jobs.text, "*.*", count_done, &out->done_records));
 }
 
+static const char *site_name(void) {
+    return asked.leaf > 0 ? "leaf" : asked.gateway > 0 ? "gateway" : "here";
+}
+
 static void print_table(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
-    printf("jobs     %" PRIu64 " of %.0f proofs of mean %.0f ms, sigma %.2f, %d keys, %d tenants; "
-           "backlog up to %" PRIu64 ", of it not yet taken in up to %" PRIu64 "\n",
+    if (o->cut) {
+        printf("CUT at the limit of %.0f s, %" PRIu64 " of %" PRIu64 " sent, %" PRIu64
+               " proved: all that follows is of this part\n",
+               asked.limit_s, o->sent, s->all_count, o->proved);
+    }
+    printf("jobs     %" PRIu64
+           " of %.0f proofs of mean %.0f ms, sigma %.2f, %d keys, %d tenants; backlog up to "
+           "%" PRIu64 ", of it not yet taken in up to %" PRIu64 "\n",
            s->jobs_count, asked.partitions, asked.mean_ms, asked.sigma, SIM_KEYS, SIM_TENANTS,
            o->backlog_most, o->intake_most);
     printf("latency  submit to lane with idle lanes: p50 %.2f ms, p99 %.2f ms\n", o->latency_p50_ms,
@@ -477,8 +543,9 @@ static void print_table(const struct sim *s, const struct outcome *o) {
            o->loud_share * 100);
     printf("cost     coordinator %.0f %% of a core, %.0f MiB; server %.0f %%, %.0f MiB; lanes and "
            "submitters %.0f %%, %.0f MiB\n",
-           o->coordinator.cpu_s / span * 100, o->coordinator.rss_mib, o->server.cpu_s / span * 100,
-           o->server.rss_mib, o->own.cpu_s / span * 100, o->own.rss_mib);
+           o->used.coordinator.cpu_s / span * 100, o->used.coordinator.rss_mib,
+           o->used.server.cpu_s / span * 100, o->used.server.rss_mib,
+           o->used.own.cpu_s / span * 100, o->used.own.rss_mib);
     printf("results  %" PRIu64 " of %" PRIu64 ", %" PRIu64 " replaced, %" PRIu64
            " records done; device errors %" PRIu64 ", stuck %" PRIu64 ", wrong %" PRIu64
            ", lanes opened again %" PRIu64 "\n",
@@ -489,27 +556,28 @@ static void print_table(const struct sim *s, const struct outcome *o) {
 
 static void print_json(const struct sim *s, const struct outcome *o) {
     double span = o->makespan_s;
-    printf("{\"bench\": \"sim\", \"servers\": %.0f, \"lanes\": %.0f, \"jobs\": %" PRIu64
+    printf("{\"bench\": \"sim\", \"servers\": %.0f, \"site\": \"%s\", \"line_ms\": %.1f, "
+           "\"lanes\": %.0f, \"jobs\": %" PRIu64
            ", \"partitions\": %.0f, \"brings\": %.0f, \"seed\": %.0f, \"mean_ms\": %.0f, "
            "\"sigma\": %.2f, \"load\": %.2f, "
            "\"latency_p50_ms\": %.3f, \"latency_p99_ms\": %.3f, \"placed_per_s\": %.1f, "
            "\"placed_peak_per_s\": %.1f, ",
-           asked.servers, asked.lanes, s->jobs_count, asked.partitions, asked.brings, asked.seed,
-           asked.mean_ms, asked.sigma, asked.load, o->latency_p50_ms, o->latency_p99_ms,
-           o->placed_per_s, o->placed_peak_per_s);
+           asked.servers, site_name(), asked.line_ms, asked.lanes, s->jobs_count, asked.partitions,
+           asked.brings, asked.seed, asked.mean_ms, asked.sigma, asked.load, o->latency_p50_ms,
+           o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
     printf("\"makespan_s\": %.2f, \"work_bound_s\": %.2f, \"line_bound_s\": %.2f, "
            "\"over_work\": %.4f, \"over_line\": %.4f, \"idle_share\": %.5f, \"fairness\": %.5f, "
            "\"fairness_s\": %.1f, \"coordinator_cores\": %.3f, \"coordinator_mib\": %.1f, ",
            span, o->work_bound_s, o->line_bound_s, span / o->work_bound_s - 1,
            span / o->line_bound_s - 1, o->idle_share, o->fairness, o->fairness_s,
-           o->coordinator.cpu_s / span, o->coordinator.rss_mib);
+           o->used.coordinator.cpu_s / span, o->used.coordinator.rss_mib);
     printf("\"server_cores\": %.3f, \"server_mib\": %.1f, \"own_cores\": %.3f, \"own_mib\": %.1f, "
            "\"backlog_most\": %" PRIu64 ", \"intake_most\": %" PRIu64 ", \"lanes_reopened\": "
            "%" PRIu64 ", \"results\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"replaced\": %" PRIu64
            "}\n",
-           o->server.cpu_s / span, o->server.rss_mib, o->own.cpu_s / span, o->own.rss_mib,
-           o->backlog_most, o->intake_most, o->restarts, o->results, s->all_count - o->done_records,
-           o->replaced);
+           o->used.server.cpu_s / span, o->used.server.rss_mib, o->used.own.cpu_s / span,
+           o->used.own.rss_mib, o->backlog_most, o->intake_most, o->restarts, o->results,
+           s->all_count - o->done_records, o->replaced);
     fflush(stdout);
 }
 
@@ -555,11 +623,12 @@ static void claim_idle(void) {
         "latency  submit to lane: p50 %.2f ms, p99 %.2f ms; submit to result, less the proof: p50 "
         "%.2f ms, p99 %.2f ms\n",
         o.latency_p50_ms, o.latency_p99_ms, o.added_p50_ms, o.added_p99_ms);
-    printf("{\"bench\": \"sim-idle\", \"servers\": %.0f, \"lanes\": %.0f, \"jobs\": %" PRIu64
+    printf("{\"bench\": \"sim-idle\", \"servers\": %.0f, \"site\": \"%s\", \"line_ms\": %.1f, "
+           "\"lanes\": %.0f, \"jobs\": %" PRIu64
            ", \"mean_ms\": %.0f, \"to_lane_p50_ms\": %.3f, \"to_lane_p99_ms\": %.3f, "
            "\"added_p50_ms\": %.3f, \"added_p99_ms\": %.3f}\n",
-           asked.servers, asked.lanes, s->jobs_count, asked.mean_ms, o.latency_p50_ms,
-           o.latency_p99_ms, o.added_p50_ms, o.added_p99_ms);
+           asked.servers, site_name(), asked.line_ms, asked.lanes, s->jobs_count, asked.mean_ms,
+           o.latency_p50_ms, o.latency_p99_ms, o.added_p50_ms, o.added_p99_ms);
     fflush(stdout);
     sim_stop(s);
     sim_free(s);
@@ -577,6 +646,13 @@ static void claim_sim(void) {
     print_table(s, &out);
     print_json(s, &out);
     sim_stop(s);
+    CHECK_MSG(!out.cut,
+              "%" PRIu64 " of %" PRIu64 " results after %.0f s; %" PRIu64 " sent, %" PRIu64
+              " proved",
+              out.results, s->all_count, asked.limit_s, out.sent, out.proved);
+    CHECK_MSG(sim_checks_in_earnest() <= atomic_load(&s->counts.wrong),
+              "%" PRIu64 " proofs were checked in earnest, %" PRIu64 " were wrong",
+              sim_checks_in_earnest(), atomic_load(&s->counts.wrong));
     CHECK_EQ(s->all_count, out.results);
     CHECK_EQ(s->all_count, out.done_records);
     CHECK_EQ(0, out.replaced);
@@ -609,6 +685,12 @@ int main(int argc, char **argv) {
             return 2;
         }
         *arguments[k].value = value;
+    }
+    if (asked.leaf + asked.gateway + (asked.servers > 1) > 1 ||
+        (asked.line_ms > 0 && (asked.gateway > 0 || asked.servers > 1))) {
+        fprintf(stderr, "%s: one of --servers, --leaf and --gateway, a line for one server only\n",
+                argv[0]);
+        return 2;
     }
     log_setup(LOG_WARN, 0);
     /* Each lane's subscriptions would have threads of their own; so the library's few hand out all messages. */
