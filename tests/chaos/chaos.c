@@ -1,7 +1,7 @@
 /* Chaos: a fleet of processes, submitters that never stop, and a plan of troubles drawn from a seed. Whatever happens, every job that
  * the server took gets exactly one result, and nothing is left over.
  *
- *   chaos [--seconds N] [--seed S] [--jobs-per-second R] [--kept RECORDS] [--only TEXT]
+ *   chaos [--seconds N] [--seed S] [--jobs-per-second R] [--kept RECORDS] [--open JOBS] [--only TEXT]
  *
  * The plan is printed before it begins; the same seed and span give the same plan and the same errands. What they meet depends on the
  * machine's timing, so a seed repeats the pressure, not each interleaving: run it several times.
@@ -124,6 +124,8 @@ int main(int argc, char **argv) {
             asked.jobs_per_second = strtod(argv[++i], NULL);
         } else if (more && !strcmp(argv[i], "--kept")) {
             measure_kept = (unsigned)strtoul(argv[++i], NULL, 10);
+        } else if (more && !strcmp(argv[i], "--open")) {
+            measure_open = (unsigned)strtoul(argv[++i], NULL, 10);
         } else if (left_count < 4) {
             left[left_count++] = argv[i];
         }
@@ -131,7 +133,7 @@ int main(int argc, char **argv) {
     if (asked.span_ns < 5 * SECOND || !(asked.jobs_per_second > 0)) {
         fprintf(stderr,
                 "usage: %s [--seconds N, at least 5] [--seed S] [--jobs-per-second R] "
-                "[--kept RECORDS] [--only TEXT] [--list]\n",
+                "[--kept RECORDS] [--open JOBS] [--only TEXT] [--list]\n",
                 argv[0]);
         return 2;
     }

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-/* With so many records of ended jobs in the bucket, as after days. */
-extern unsigned measure_kept;
+/* With so many records of ended jobs in the bucket, as after days, and so many jobs that wait. */
+extern unsigned measure_kept, measure_open;
 void claim_failover(void);
 void claim_dead_lane(void);
 void claim_latency(void);
