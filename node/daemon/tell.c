@@ -5,6 +5,10 @@
  * Waking and writing are what it costs; saying something is cheap beside them. So after the first message it lets more gather for a fifth
  * of a second, in which whoever puts something in wakes nobody, and the connection writes them together.
  *
+ * The reports of each second are for those who listen; one in ten is sent so that the stream of the past keeps it. A stream that is full
+ * drops its oldest message for each new one, and servers of the 2.9 series then search it for the next of the same subject: with a thousand
+ * lanes' reports of each second that was half a core, and all that waited for the server waited for it.
+ *
  * Its own processor time is measured and told too.
  */
 #include <fcntl.h>
@@ -22,6 +26,8 @@
 
 static const uint64_t PACE_NS = UINT64_C(1000000000);
 static const uint64_t KEYS_NS = UINT64_C(10000000000);
+static const uint64_t KEYS_KEPT_NS = UINT64_C(600000000000); /* the stream reaches further back */
+static const uint64_t KEPT_NS = UINT64_C(10000000000);       /* for the stream of the past */
 static const uint64_t GATHER_NS = UINT64_C(200000000);
 static const uint64_t FLUSH_NS = UINT64_C(200000000);
 enum { KEYS_TOLD_MAX = 64, COUNTERS = 11 };
@@ -47,9 +53,12 @@ struct teller { /* [tele] */
     struct sensors *sensors; /* owned; NULL: none */
     struct readings readings;
     struct followed counted;
-    uint64_t sequence, keys_told_ns, keys_version, cpu_ns, wall_ns;
+    uint64_t sequence, keys_told_ns, keys_kept_ns, keys_version, cpu_ns, wall_ns;
     uint64_t disk_bytes;    /* as read when the keys were told last */
     uint32_t busy_permille; /* of a processor lane, in the last second */
+    uint64_t kept_ns;       /* when reports were last sent to be kept */
+    int kept_state;         /* the lane's then */
+    bool keeps;             /* these are */
 };
 
 /* --- The queue --- */
@@ -78,11 +87,15 @@ static void send(struct lane *lane, const char *subject, struct bytes_mut packed
     }
 }
 
-static void send_report(struct lane *lane, const void *message, const char *kind) {
+static void send_report(struct teller *t, const void *message, const char *kind, bool kept) {
+    struct lane *lane = t->lane;
     struct bytes_mut packed;
     if (message_pack(&packed, message, MESSAGE_BYTES_MAX, kind) == OK) {
         struct subject subject = subject_telemetry(&lane->space, lane_name_here(lane), kind);
-        send(lane, subject.text, packed);
+        struct bytes data = bytes_of(packed.ptr, packed.len);
+        enum err code = kept ? transport_send(lane->links.telemetry, subject.text, data)
+                             : transport_send_unkept(lane->links.telemetry, subject.text, data);
+        atomic_fetch_add(&lane->untold, code != OK);
         mem_free(packed.ptr);
     }
 }
@@ -357,7 +370,7 @@ static void tell_device(struct teller *t, const struct ledger_view *ledger,
     fill_memory(&m, &room, memory);
     fill_readings(&m, &room, &t->readings);
     fill_counters(&m, &room, t);
-    send_report(lane, &m, "device");
+    send_report(t, &m, "device", t->keeps);
 }
 
 /* --- The lane's report --- */
@@ -435,7 +448,7 @@ static size_t tell_lane(struct teller *t) {
     m.n_jobs = hands.count;
     m.jobs = hands.ptrs;
     m.bellows_version = lent(BELLOWS_VERSION);
-    send_report(lane, &m, "lane");
+    send_report(t, &m, "lane", t->keeps);
     return hands.count;
 }
 
@@ -450,7 +463,7 @@ static bool is_listed(const struct key_speed *speeds, size_t count, const struct
     return false;
 }
 
-static void tell_keys(struct teller *t) {
+static void tell_keys(struct teller *t, bool kept) {
     struct lane *lane = t->lane;
     struct key_speed speeds[KEYS_TOLD_MAX];
     struct sha256 cached[KEYS_TOLD_MAX];
@@ -477,20 +490,33 @@ static void tell_keys(struct teller *t) {
     m.session = lane->session;
     m.at_unix_ms = clock_unix_ns() / 1000000;
     m.keys = ptrs;
-    send_report(lane, &m, "keys");
+    send_report(t, &m, "keys", kept);
 }
 
 /* --- The thread --- */
 
-static void tell_all(struct teller *t) {
+/* The first and the last reports, those of a new state, and every tenth second. */
+static void look_whether_kept(struct teller *t, bool last) {
+    uint64_t now_ns = clock_ns();
+    int state = (int)lane_state(t->lane);
+    t->keeps = t->sequence == 0 || last || state != t->kept_state ||
+               now_ns - t->kept_ns >= KEPT_NS - PACE_NS / 2;
+    if (t->keeps) {
+        t->kept_ns = now_ns;
+        t->kept_state = state;
+    }
+}
+
+static void tell_all(struct teller *t, bool last) {
     struct ledger_view ledger;
     struct memory_figures memory;
     uint64_t version = keycache_version(t->lane->keycache), now_ns = clock_ns();
-    bool keys_due =
-        t->sequence == 0 || version != t->keys_version || now_ns - t->keys_told_ns >= KEYS_NS;
+    bool keys_new = t->sequence == 0 || version != t->keys_version;
+    bool keys_due = keys_new || now_ns - t->keys_told_ns >= KEYS_NS;
     if (keys_due) {
         t->disk_bytes = keyfiles_bytes(t->lane->keyfiles);
     }
+    look_whether_kept(t, last);
     read_totals(&t->totals, t->lane);
     read_sensors(t);
     read_memory(&memory, t);
@@ -499,7 +525,9 @@ static void tell_all(struct teller *t) {
     size_t depth = tell_lane(t);
     set_metrics(t, &ledger, &memory, depth);
     if (keys_due) {
-        tell_keys(t);
+        bool kept = keys_new || now_ns - t->keys_kept_ns >= KEYS_KEPT_NS;
+        tell_keys(t, kept);
+        t->keys_kept_ns = kept ? now_ns : t->keys_kept_ns;
         t->keys_told_ns = now_ns;
         t->keys_version = version;
     }
@@ -558,11 +586,11 @@ void *lane_tell_main(void *ctx) {
     sensors_open(&t.sensors, t.lane->backend->device_name);
     uint64_t due_ns = clock_ns();
     do {
-        tell_all(&t);
+        tell_all(&t, false);
         due_ns += PACE_NS;
         due_ns = due_ns > clock_ns() ? due_ns : clock_ns() + PACE_NS; /* never twice in a row */
     } while (pass_on(t.lane, due_ns));
-    tell_all(&t);
+    tell_all(&t, true);
     IGNORE(
         transport_flush(t.lane->links.telemetry, FLUSH_NS)); /* so that its last words are heard */
     sensors_close(&t.sensors);

@@ -8,7 +8,7 @@
  * | BELLOWS_DONE         | <p>.done.>  one message per subject     | 72 h                                   |
  * | BELLOWS_DEAD         | <p>.dead.>                              | 30 d                                   |
  * | BELLOWS_ADV          | deliveries exceeded and terminations, as the server reports them | 7 d           |
- * | BELLOWS_TEL          | <p>.tel.> <p>.evt.>  in memory          | 15 min, 256 MiB                        |
+ * | BELLOWS_TEL          | <p>.tel.> <p>.evt.>  in memory; of lanes' reports one in ten | 15 min, 256 MiB   |
  * | KV bellows_lead      | lease                                   | 4 s                                    |
  * | KV bellows_jobs      | job records                             | 7 d                                    |
  * | KV bellows_lanes     | lane directory                          | 20 s                                   |

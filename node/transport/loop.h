@@ -69,6 +69,7 @@ void loop_drop_unread(struct loop_subscription *s); /* [lock] */
 void loop_message_done(struct message *m);
 const char *loop_message_header(const struct message *m, const char *name);
 FALLIBLE loop_send(struct transport *base, const char *subject, struct bytes data);
+FALLIBLE loop_send_unkept(struct transport *base, const char *subject, struct bytes data);
 FALLIBLE loop_flush(struct transport *base, uint64_t wait_ns);
 FALLIBLE loop_subscribe(struct subscription **out, struct transport *base, const char *subject,
                         const struct subscribe_options *o);

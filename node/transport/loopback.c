@@ -511,6 +511,7 @@ const struct transport_ops loop_ops = {
     .message_done = loop_message_done,
     .message_header = loop_message_header,
     .send = loop_send,
+    .send_unkept = loop_send_unkept,
     .flush = loop_flush,
     .subscribe = loop_subscribe,
     .subscription_next = loop_subscription_next,

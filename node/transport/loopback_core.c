@@ -114,33 +114,48 @@ static bool take_ack(struct loopback *b, const char *subject, struct bytes data)
     return true;
 }
 
-static FALLIBLE send_from(unsigned *heard, struct loop_transport *t, const char *subject,
-                          const char *reply, struct bytes data) {
+struct sending {
+    const char *subject, *reply;
+    bool unkept;
+};
+
+static FALLIBLE send_from(unsigned *heard, struct loop_transport *t, const struct sending *how,
+                          struct bytes data) {
     static const struct publish_options none;
     struct broker_message *m = NULL;
     struct publish_ack ack;
     bool taken;
     t->sent++;
     t->sent_bytes += data.len;
-    if (take_ack(t->b, subject, data)) {
+    if (take_ack(t->b, how->subject, data)) {
         *heard = 1;
         return OK;
     }
-    TRY(broker_message_new(&m, subject, reply, data, NULL, NULL));
+    TRY(broker_message_new(&m, how->subject, how->reply, data, NULL, NULL));
     *heard = loop_spread(t->b, m);
     /* A stream that is full or refuses says so to publishers that ask, and to nobody else. */
-    IGNORE(broker_store(&ack, &taken, t->b->broker, m, &none, clock_ns()));
+    if (!how->unkept) {
+        IGNORE(broker_store(&ack, &taken, t->b->broker, m, &none, clock_ns()));
+    }
     broker_message_unref(&m);
     return OK;
 }
 
-FALLIBLE loop_send(struct transport *base, const char *subject, struct bytes data) {
+static FALLIBLE send_plain(struct transport *base, const struct sending *how, struct bytes data) {
     struct loop_transport *t = loop_of(base);
     unsigned heard;
-    TRY(loop_enter_connected(t, subject));
-    enum err err = send_from(&heard, t, subject, NULL, data);
+    TRY(loop_enter_connected(t, how->subject));
+    enum err err = send_from(&heard, t, how, data);
     loop_leave(t->b);
     return err;
+}
+
+FALLIBLE loop_send(struct transport *base, const char *subject, struct bytes data) {
+    return send_plain(base, &(struct sending){.subject = subject}, data);
+}
+
+FALLIBLE loop_send_unkept(struct transport *base, const char *subject, struct bytes data) {
+    return send_plain(base, &(struct sending){.subject = subject, .unkept = true}, data);
 }
 
 FALLIBLE loop_flush(struct transport *base, uint64_t wait_ns) {
@@ -291,7 +306,7 @@ FALLIBLE loop_request(struct message *out, struct transport *base, const char *s
     TRY(loop_subscribe(&inbox, base, reply, &(struct subscribe_options){0}));
     enum err err = loop_enter_connected(t, subject);
     if (err == OK) {
-        err = send_from(&heard, t, subject, reply, data);
+        err = send_from(&heard, t, &(struct sending){.subject = subject, .reply = reply}, data);
         loop_leave(t->b);
     }
     if (err == OK && heard == 0) {

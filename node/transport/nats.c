@@ -420,6 +420,20 @@ static FALLIBLE nats_send(struct transport *base, const char *subject, struct by
     return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
 }
 
+/* No stream has this name: each that takes the subject refuses the message, in all versions of the server before anything is stored. */
+static FALLIBLE nats_send_unkept(struct transport *base, const char *subject, struct bytes data) {
+    natsMsg *msg = NULL;
+    natsStatus s = natsMsg_Create(&msg, subject, NULL, (const char *)data.ptr, (int)data.len);
+    if (s == NATS_OK) {
+        s = natsMsgHeader_Set(msg, "Nats-Expected-Stream", "-");
+    }
+    if (s == NATS_OK) {
+        s = natsConnection_PublishMsg(nats_of(base)->nc, msg);
+    }
+    natsMsg_Destroy(msg);
+    return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
+}
+
 static FALLIBLE nats_flush(struct transport *base, uint64_t wait_ns) {
     struct nats_transport *t = nats_of(base);
     natsStatus s =
@@ -604,6 +618,7 @@ const struct transport_ops nats_ops = {
     .message_done = nats_message_done,
     .message_header = nats_message_header,
     .send = nats_send,
+    .send_unkept = nats_send_unkept,
     .flush = nats_flush,
     .subscribe = nats_subscribe,
     .subscription_next = nats_subscription_next,

@@ -46,6 +46,7 @@ struct transport_ops {
     const char *(*message_header)(const struct message *m, const char *name);
 
     FALLIBLE (*send)(struct transport *t, const char *subject, struct bytes data);
+    FALLIBLE (*send_unkept)(struct transport *t, const char *subject, struct bytes data);
     FALLIBLE (*flush)(struct transport *t, uint64_t wait_ns);
     FALLIBLE(*subscribe)
     (struct subscription **out, struct transport *t, const char *subject,

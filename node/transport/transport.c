@@ -95,6 +95,11 @@ FALLIBLE transport_send(struct transport *t, const char *subject, struct bytes d
     return t->ops->send(t, subject, data);
 }
 
+FALLIBLE transport_send_unkept(struct transport *t, const char *subject, struct bytes data) {
+    TRY(check_subject(subject));
+    return t->ops->send_unkept(t, subject, data);
+}
+
 FALLIBLE transport_flush(struct transport *t, uint64_t wait_ns) {
     return t->ops->flush(t, wait_ns);
 }

@@ -96,6 +96,8 @@ const char *message_header(const struct message *m, const char *name);
 /* --- Core: publish and forget, subscribe, ask --- */
 
 FALLIBLE transport_send(struct transport *t, const char *subject, struct bytes data);
+/* The same for those alone who listen now: a stream that takes the subject does not keep this message. */
+FALLIBLE transport_send_unkept(struct transport *t, const char *subject, struct bytes data);
 /* Handed to the kernel or the server up to here. */
 FALLIBLE transport_flush(struct transport *t, uint64_t wait_ns);
 

@@ -627,6 +627,27 @@ static void claim_core(void) {
     leave(t);
 }
 
+static void claim_unkept(void) {
+    struct transport *t = enter();
+    struct subscription *sub = NULL;
+    struct message m;
+    make_stream(t, STREAM_LIMITS);
+    CHECK_OK(transport_subscribe(&sub, t, subject[0], NULL));
+    CHECK_OK(transport_flush(t, 0));
+    CHECK_OK(transport_send_unkept(t, subject[0], text("passing")));
+    CHECK_OK(transport_send(t, subject[0], text("kept")));
+    CHECK_OK(subscription_next(&m, sub, 2 * S));
+    check_data(&m, "passing");
+    message_done(&m);
+    CHECK_OK(subscription_next(&m, sub, 2 * S));
+    check_data(&m, "kept");
+    message_done(&m);
+    CHECK_EQ(1, messages_in(t));
+    CHECK_EQ(2, put(t, subject[0], "the next"));
+    subscription_close(&sub);
+    leave(t);
+}
+
 static void claim_queue_group(void) {
     struct transport *t = enter();
     struct subscription *subs[2] = {NULL, NULL};
@@ -734,6 +755,7 @@ int main(int argc, char **argv) {
         {"a message above the stream's limit is E_LIMIT", claim_too_large},
         {"publishing to no stream fails at once", claim_no_stream},
         {"one message per subject keeps the last", claim_last_per_subject},
+        {"a message that is not to be kept reaches listeners and no stream", claim_unkept},
         {"messages are read by sequence, subject and filter", claim_get},
         {"purge and delete remove, sequences go on", claim_purge_and_delete},
         {"a rollup replaces its subject", claim_rollup},
