@@ -76,9 +76,7 @@ static void on_record(struct coordinator *c, const struct kv_entry *entry) {
         return;
     }
     c->placing_due = true;
-    if (view->joining && view->parts_count > 1) {
-        IGNORE(ending_join(c, view)); /* the tick tries again */
-    }
+    c->ending_due |= view->joining && view->parts_count > 1;
 }
 
 /* Marks what the lane has, or has not started, and takes it back at once. */
@@ -140,7 +138,7 @@ static void on_heartbeat(struct coordinator *c, const struct message *m) {
     c->placing_due = true;
 }
 
-static enum err read_cancel(struct stop *out, Bellows__V1__Control **request,
+static enum err read_cancel(struct end_order *out, Bellows__V1__Control **request,
                             const struct coordinator *c, const struct message *m) {
     TRY(message_unpack(request, &bellows__v1__control__descriptor, m->data, CONTROL_BYTES_MAX,
                        "cancel request"));
@@ -152,15 +150,15 @@ static enum err read_cancel(struct stop *out, Bellows__V1__Control **request,
     REQUIRE(!strcmp(asked.tenant, control->tenant), E_FORMAT,
             "a request about tenant %s came on the subject of tenant %s", control->tenant,
             asked.tenant);
-    *out = (struct stop){
+    *out = (struct end_order){
         .name = own_name_of((struct job_name){control->tenant, control->job_id}),
-        .code = E_CANCELLED,
+        .kind = END_CANCELLED,
         .why = control->reason[0] ? control->reason : "cancelled on request",
     };
     return OK;
 }
 
-static void answer_cancel(struct coordinator *c, const struct message *m, const struct stop *s,
+static void answer_cancel(struct coordinator *c, const struct message *m, const struct end_order *s,
                           uint64_t start_ns) {
     Bellows__V1__ControlReply reply = BELLOWS__V1__CONTROL_REPLY__INIT;
     AUTO(bytes_free) struct bytes_mut packed = {0};
@@ -179,20 +177,20 @@ static void answer_cancel(struct coordinator *c, const struct message *m, const 
 
 /* All that have come in together. */
 static void stop_asked(struct coordinator *c) {
-    Bellows__V1__Control *requests[STOPS_MAX] = {NULL};
-    struct stop stops[STOPS_MAX];
-    size_t of_message[STOPS_MAX], count = 0;
+    Bellows__V1__Control *requests[ENDINGS_MAX] = {NULL};
+    struct end_order stops[ENDINGS_MAX];
+    size_t of_message[ENDINGS_MAX], count = 0;
     uint64_t start_ns = clock_ns();
     for (size_t i = 0; i < c->asked_count; i++) {
         enum err code = read_cancel(&stops[count], &requests[i], c, &c->asked[i]);
         if (code != OK) {
-            struct stop refused = {.fault = fault_of(code)};
+            struct end_order refused = {.fault = fault_of(code)};
             answer_cancel(c, &c->asked[i], &refused, start_ns);
         } else {
             of_message[count++] = i;
         }
     }
-    stop_jobs(c, stops, count);
+    endings_make(c, stops, count);
     for (size_t i = 0; i < count; i++) {
         answer_cancel(c, &c->asked[of_message[i]], &stops[i], start_ns);
     }
@@ -248,7 +246,7 @@ static void apply(struct coordinator *c, struct event *e) {
     case EVENT_CONTROL: /* together with others, too */
         c->asked[c->asked_count++] = e->message;
         e->message = (struct message){0};
-        if (c->asked_count == STOPS_MAX) {
+        if (c->asked_count == ENDINGS_MAX) {
             stop_asked(c);
         }
         break;
@@ -393,6 +391,10 @@ static void lead(struct coordinator *c, uint64_t term) {
         }
         if (c->asked_count > 0) {
             stop_asked(c);
+        }
+        if (c->ending_due && c->caught_up) {
+            c->ending_due = false;
+            ending_sweep(c);
         }
         if (queue_length(c->events) == 0) {
             c->heard_until_ns = clock_ns();

@@ -1,5 +1,5 @@
-/* How jobs end here rather than on a lane: joined, cancelled, expired, dead. The stored result decides: who finds one there already adopts
- * its state, whatever he wanted, so a proof that was stored before the cancel stays a success.
+/* How jobs end here rather than on a lane: joined, cancelled, expired, dead; many together in endings.c. The stored result decides: who
+ * finds one there already adopts its state, whatever he wanted, so a proof that was stored before the cancel stays a success.
  */
 #include <stdio.h>
 #include <string.h>
@@ -59,16 +59,16 @@ void ending_tell_lanes(struct coordinator *c, struct job_name name, uint64_t gen
     }
 }
 
-static void mark_and_tell(struct coordinator *c, const struct job_place *at, uint64_t generation,
+void ending_mark_and_tell(struct coordinator *c, struct job_name name, uint64_t generation,
                           const char *why) {
-    struct subject bucket = kv_bucket_name(&c->space, "cancel"), key = key_of_job(at->name);
+    struct subject bucket = kv_bucket_name(&c->space, "cancel"), key = key_of_job(name);
     AUTO(bytes_free) struct bytes_mut packed = {0};
     uint64_t revision;
     if (ending_pack_mark(&packed, generation, why) == OK) {
         IGNORE(kv_put(&revision, c->links.control, bucket.text, key.text,
                       bytes_of(packed.ptr, packed.len)));
     }
-    ending_tell_lanes(c, at->name, generation, why);
+    ending_tell_lanes(c, name, generation, why);
 }
 
 void ending_note(struct coordinator *c, const struct job_report *report, enum job_state state,
@@ -92,18 +92,19 @@ void ending_note(struct coordinator *c, const struct job_report *report, enum jo
     }
 }
 
-/* What all endings have in common once the record is loaded. *state: what the job has come to. */
-static enum err finish(struct coordinator *c, struct record_slot *slot, const struct job_place *at,
+enum err ending_finish(struct coordinator *c, struct record_slot *slot,
                        const struct job_report *report, part_message *const *parts,
                        size_t parts_count, enum job_state wanted, enum job_state *state) {
+    struct job_place at = place_of(c, report->name);
     AUTO(bytes_free) struct bytes_mut packed = {0};
     Bellows__V1__Status status;
     bool won = false;
     TRY(job_report_pack(&packed, report, parts, parts_count));
-    TRY(result_store(&status, &won, at, report->generation, bytes_of(packed.ptr, packed.len)));
-    struct finish f = {won ? wanted : state_of_status(status), report->fault.detail};
+    TRY(result_store(&status, &won, &at, report->generation, bytes_of(packed.ptr, packed.len)));
+    bool ours = won || status == status_of_code(report->fault.code); /* perhaps of an earlier try */
+    struct finish f = {ours ? wanted : state_of_status(status), report->fault.detail};
     enum record_answer answer;
-    TRY(record_apply(&answer, slot, at, report->generation, change_end, &f));
+    TRY(record_apply(&answer, slot, &at, report->generation, change_end, &f));
     ending_note(c, report, f.state, won ? bytes_of(packed.ptr, packed.len) : (struct bytes){0});
     *state = f.state;
     return OK;
@@ -147,147 +148,13 @@ enum err ending_stop(struct coordinator *c, struct job_name name, enum err code,
     snprintf(report.fault.detail, sizeof report.fault.detail, "%s", why);
     uint64_t generation = slot.record.generation;
     bool in_hand = slot.record.state != JOB_QUEUED;
-    TRY(finish(c, &slot, &at, &report, NULL, 0, code == E_DEADLINE ? JOB_EXPIRED : JOB_CANCELLED,
-               state));
+    TRY(ending_finish(c, &slot, &report, NULL, 0, code == E_DEADLINE ? JOB_EXPIRED : JOB_CANCELLED,
+                      state));
     if (in_hand) {
-        mark_and_tell(c, &at, generation, why);
+        ending_mark_and_tell(c, at.name, generation, why);
     }
     atomic_fetch_add(code == E_DEADLINE ? &c->expired : &c->cancelled, 1);
     return OK;
-}
-
-struct joined_parts {
-    part_message *parts[JOB_PARTITIONS_MAX]; /* owned */
-    size_t count;
-};
-
-static void joined_parts_done(struct joined_parts *j) {
-    for (size_t i = 0; i < j->count; i++) {
-        message_free(&j->parts[i]);
-    }
-}
-
-/* All in one round trip; *missing: the first that is not there, or parts_count. */
-static enum err fetch_parts(struct joined_parts *joined, uint32_t *missing, struct coordinator *c,
-                            const struct job_place *at, const struct record *r) {
-    struct subject stream = stream_name(&c->space, "PARTS");
-    enum err code = OK;
-    _Static_assert((int)JOB_PARTITIONS_MAX <= (int)BATCH_MAX, "a job's parts fit a batch");
-    *missing = r->parts_count;
-    for (uint32_t i = 0; i < r->parts_count && code == OK; i++) {
-        struct subject subject = subject_part(&c->space, at->name, r->generation, i);
-        code = batch_get_last(c->batch, stream.text, subject.text);
-    }
-    batch_wait(c->batch, 0);
-    for (uint32_t i = 0; i < r->parts_count && code == OK; i++) {
-        const struct batch_answer *a = batch_answer(c->batch, i);
-        code = a->fault.code == OK ? OK : fault_raise(&a->fault);
-        if (code == OK && !a->found) {
-            *missing = i;
-            break;
-        }
-        code = code == OK ? part_unpack(&joined->parts[i], a->message.data) : code;
-        joined->count += code == OK;
-    }
-    batch_clear(c->batch);
-    return code;
-}
-
-enum err ending_join(struct coordinator *c, struct job_view *view) {
-    struct own_name own = own_name_of(job_name_of(view));
-    struct job_place at = place_of(c, name_of_own(&own));
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    AUTO(message_free) job_message *job = NULL;
-    AUTO(joined_parts_done) struct joined_parts joined = {.count = 0};
-    enum job_state state;
-    bool open = false;
-    TRY(load(&slot, &job, &open, &state, &at));
-    if (!open || !record_all_parts_done(&slot.record)) {
-        return OK;
-    }
-    struct job_report report = ending_report(c, at.name, &slot.record, job);
-    uint32_t missing;
-    TRY(fetch_parts(&joined, &missing, c, &at, &slot.record));
-    if (missing < slot.record.parts_count) { /* the record says it was stored: it is lost */
-        report.fault.code = E_INTERNAL;
-        snprintf(report.fault.detail, sizeof report.fault.detail,
-                 "the proof of partition %u was stored and is gone", missing);
-    }
-    bool whole = joined.count == slot.record.parts_count;
-    TRY(finish(c, &slot, &at, &report, joined.parts, joined.count, whole ? JOB_DONE : JOB_FAILED,
-               &state));
-    atomic_fetch_add(&c->joined, 1);
-    return OK;
-}
-
-static enum err send_dead_letter(struct coordinator *c, const struct job_place *at,
-                                 const struct record *r, const char *why) {
-    Bellows__V1__DeadLetter letter = BELLOWS__V1__DEAD_LETTER__INIT;
-    AUTO(message_free) Bellows__V1__JobRecord *record = NULL;
-    AUTO(bytes_free) struct bytes_mut packed_record = {0}, packed = {0};
-    TRY(record_pack(&packed_record, r));
-    TRY(message_unpack(&record, &bellows__v1__job_record__descriptor,
-                       bytes_of(packed_record.ptr, packed_record.len), RECORD_BYTES_MAX,
-                       "job record"));
-    letter.version = WIRE_VERSION;
-    letter.record = record;
-    letter.reason = (char *)(uintptr_t)why;
-    letter.at_unix_ms = now_unix_ms();
-    TRY(message_pack(&packed, &letter, MESSAGE_BYTES_MAX, "dead letter"));
-    struct subject subject = subject_dead(&c->space, at->name);
-    char id[SUBJECT_BYTES_MAX + 8];
-    snprintf(id, sizeof id, "%s.dead", message_id_of_job(at->name, r->generation).text);
-    struct publish_options options = {.message_id = id};
-    struct publish_ack ack;
-    return transport_publish(&ack, c->links.control, subject.text, bytes_of(packed.ptr, packed.len),
-                             &options);
-}
-
-enum err ending_dead(struct coordinator *c, struct job_view *view) {
-    struct own_name own = own_name_of(job_name_of(view));
-    struct job_place at = place_of(c, name_of_own(&own));
-    AUTO(record_slot_done) struct record_slot slot = {0};
-    AUTO(message_free) job_message *job = NULL;
-    enum job_state state;
-    uint32_t idx = 0;
-    bool open = false;
-    TRY(load(&slot, &job, &open, &state, &at));
-    if (!open || !record_is_used_up(&idx, &slot.record, &c->backlog.limits)) {
-        return OK;
-    }
-    const struct record_part *part = &slot.record.parts[idx];
-    struct record_counts counts = record_part_counts(part);
-    struct job_report report = ending_report(c, at.name, &slot.record, job);
-    const struct record_try *last = &part->tries[part->tries_count - 1];
-    report.fault.code = last->code;
-    snprintf(report.fault.detail, sizeof report.fault.detail,
-             "given up: partition %u failed %u times, its worker died %u times, %u times no lane "
-             "had room; "
-             "the last time on %s.%u: %s",
-             idx, counts.attempts, counts.deaths, counts.refusals, last->lane.node, last->lane.gpu,
-             last->detail);
-    if (status_of_code(report.fault.code) != BELLOWS__V1__STATUS__STATUS_FAILED) {
-        report.fault.code = E_INTERNAL;
-    }
-    TRY(send_dead_letter(c, &at, &slot.record, report.fault.detail));
-    TRY(finish(c, &slot, &at, &report, NULL, 0, JOB_DEAD, &state));
-    atomic_fetch_add(&c->dead, 1);
-    log_error("job.dead", "job=%s tenant=%s part=%u attempts=%u deaths=%u refusals=%u", own.job,
-              own.tenant, idx, counts.attempts, counts.deaths, counts.refusals);
-    return OK;
-}
-
-static enum err end_if_due(struct coordinator *c, struct job_view *job) {
-    if (job->joining) {
-        if (job->parts_count > 1) {
-            return ending_join(c, job);
-        }
-        return OK; /* its lane ends it with the same breath */
-    }
-    if (job->used_up) {
-        return ending_dead(c, job);
-    }
-    return OK; /* those that have expired end together */
 }
 
 static void note_not_ended(const struct own_name *own, const struct fault *fault) {
@@ -307,40 +174,47 @@ static bool is_still_due(const struct job_view *job, uint64_t now_ns) {
            backlog_is_expired(job, now_ns);
 }
 
-static void end_expired(struct coordinator *c, uint64_t now_ns) {
-    struct stop stops[STOPS_MAX];
-    size_t count = 0;
-    for (struct job_view *job = c->backlog.due; job && count < STOPS_MAX; job = job->due_next) {
-        if (!job->joining && !job->used_up && backlog_is_expired(job, now_ns)) {
-            stops[count++] =
-                (struct stop){.name = own_name_of(job_name_of(job)),
-                              .code = E_DEADLINE,
+/* Why it ends here and now; false: it does not. A job of one partition that is proved is ended by its lane with the same breath. */
+static bool order_of(struct end_order *out, const struct job_view *job, uint64_t now_ns) {
+    enum end_kind kind = job->joining ? END_JOINED : job->used_up ? END_DEAD : END_EXPIRED;
+    if (job->joining ? job->parts_count == 1 : !job->used_up && !backlog_is_expired(job, now_ns)) {
+        return false;
+    }
+    *out = (struct end_order){.name = own_name_of(job_name_of(job)),
+                              .kind = kind,
                               .why = job->aged_ns <= now_ns
                                          ? "the job was not proved for as long as jobs are kept"
                                          : "the deadline passed before the proof was stored"};
-        }
+    return true;
+}
+
+/* From `job` on in the list of what is due, as many as go together; returns who comes next. */
+static struct job_view *end_some(bool *answered, struct coordinator *c, struct job_view *job,
+                                 uint64_t now_ns) {
+    struct end_order orders[ENDINGS_MAX];
+    size_t count = 0;
+    for (; job && count < ENDINGS_MAX; job = job->due_next) {
+        count += order_of(&orders[count], job, now_ns);
     }
-    stop_jobs(c, stops, count);
+    endings_make(c, orders, count);
     for (size_t i = 0; i < count; i++) {
-        if (stops[i].fault.code != OK) {
-            note_not_ended(&stops[i].name, &stops[i].fault);
+        if (orders[i].fault.code != OK) {
+            note_not_ended(&orders[i].name, &orders[i].fault);
         }
+        *answered &= err_class(orders[i].fault.code) != CLASS_WORLD;
     }
+    return job;
 }
 
 void ending_sweep(struct coordinator *c) {
     uint64_t now_ns = clock_ns();
-    end_expired(c, now_ns);
+    bool answered = true;
+    for (struct job_view *job = c->backlog.due; job && answered;) {
+        job = end_some(&answered, c, job, now_ns);
+    }
     for (struct job_view *job = c->backlog.due, *next; job; job = next) {
-        struct own_name own = own_name_of(job_name_of(job));
         next = job->due_next;
-        enum err code = end_if_due(c, job);
-        if (code != OK) {
-            struct fault fault = fault_of(code);
-            note_not_ended(&own, &fault);
-        }
-        job = backlog_find(&c->backlog, name_of_own(&own));
-        if (job && !is_still_due(job, now_ns)) {
+        if (!is_still_due(job, now_ns)) {
             backlog_clear_due(&c->backlog, job);
         }
     }

@@ -1,4 +1,4 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, round.c, take.c, stop.c, ending.c, discover.c, registry.c and tell.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, round.c, take.c, ending.c, endings.c, discover.c, registry.c and tell.c only. */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"
@@ -22,7 +22,7 @@
 enum {
     FEED_THREADS = JOB_PRIORITY_COUNT + 2,
     EVENTS_MAX = 8192,
-    STOPS_MAX = 64,
+    ENDINGS_MAX = 64,
     INTAKE_BATCH = INTAKE_ACK_PENDING_MAX
 };
 
@@ -71,7 +71,7 @@ struct coordinator {
     struct schedule_shares shares;
     struct message arrived[INTAKE_BATCH]; /* owned: jobs to be taken in */
     size_t arrived_count;
-    struct message asked[STOPS_MAX]; /* owned: jobs to be cancelled */
+    struct message asked[ENDINGS_MAX]; /* owned: jobs to be cancelled */
     size_t asked_count;
     bool intake_more;        /* jobs still lie in the stream */
     struct janitor *janitor; /* owned */
@@ -87,6 +87,7 @@ struct coordinator {
     bool ensured; /* the streams are there, as far as is known */
     bool caught_up;
     bool placing_due;                 /* something changed that may let a partition be placed */
+    bool ending_due;                  /* a job of many partitions has become whole */
     uint64_t read_revision;           /* records up to here stand in the backlog */
     uint64_t clean_revision;          /* bodies of what ended up to here are purged */
     uint64_t floor_ns, floor_written; /* when, and what was read by then */
@@ -143,13 +144,17 @@ void take_back_from_lane(struct coordinator *c, size_t lane_idx);
 /* ending.c: each stores the result, moves the record, tells whoever should know, and forgets the job. */
 FALLIBLE ending_stop(struct coordinator *c, struct job_name name, enum err code, const char *why,
                      enum job_state *state);
-FALLIBLE ending_join(struct coordinator *c, struct job_view *job);
-FALLIBLE ending_dead(struct coordinator *c, struct job_view *job);
+/* The result stored, unless there is one, and the record moved accordingly. *state: what the job has come to. */
+FALLIBLE ending_finish(struct coordinator *c, struct record_slot *slot,
+                       const struct job_report *report, part_message *const *parts,
+                       size_t parts_count, enum job_state wanted, enum job_state *state);
 /* What that is made of: how a job ends that is at this state of its record; what lanes are told, by a mark and by a message; and what
  * everybody is told when it is over, with the result if it is this one (empty: an earlier one stands). */
 struct job_report ending_report(const struct coordinator *c, struct job_name name,
                                 const struct record *r, const job_message *job);
 FALLIBLE ending_pack_mark(struct bytes_mut *out, uint64_t generation, const char *why);
+void ending_mark_and_tell(struct coordinator *c, struct job_name name, uint64_t generation,
+                          const char *why);
 void ending_tell_lanes(struct coordinator *c, struct job_name name, uint64_t generation,
                        const char *why);
 void ending_note(struct coordinator *c, const struct job_report *report, enum job_state state,
@@ -158,12 +163,13 @@ void ending_note(struct coordinator *c, const struct job_report *report, enum jo
 void ending_forget(struct coordinator *c, struct job_view *job, bool proved);
 void ending_sweep(struct coordinator *c);
 
-/* stop.c: up to STOPS_MAX jobs are cancelled (E_CANCELLED) or expire (E_DEADLINE) together, as ending_stop does one. */
-struct stop {
+/* endings.c: up to ENDINGS_MAX jobs end together, each for its reason. */
+enum end_kind { END_CANCELLED, END_EXPIRED, END_JOINED, END_DEAD };
+struct end_order {
     struct own_name name;
-    enum err code;
-    const char *why;      /* lent */
+    enum end_kind kind;
+    const char *why;      /* lent; of the first two */
     enum job_state state; /* what it has come to, when fault.code is OK */
     struct fault fault;
 };
-void stop_jobs(struct coordinator *c, struct stop *stops, size_t count);
+void endings_make(struct coordinator *c, struct end_order *orders, size_t count);

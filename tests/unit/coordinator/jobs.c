@@ -337,6 +337,124 @@ static void claim_many_cancels_at_once(void) {
     scene_close(&s);
 }
 
+/* --- Ending together --- */
+
+static void store_part(struct scene *s, const struct work *w) {
+    struct job_place at = {s->user.link, &s->user.space, {"acme", w->job}};
+    part_message m = BELLOWS__V1__PART_RESULT__INIT;
+    Bellows__V1__Proof proof = BELLOWS__V1__PROOF__INIT;
+    uint8_t point[4 * 32] = {1};
+    struct bytes_mut packed;
+    bool won = false;
+    proof.a = proof.c = (ProtobufCBinaryData){2 * 32, point};
+    proof.b = (ProtobufCBinaryData){4 * 32, point};
+    m.status = BELLOWS__V1__STATUS__STATUS_OK;
+    m.proof = &proof;
+    m.version = WIRE_VERSION;
+    m.job_id = (char *)(uintptr_t)w->job;
+    m.tenant = (char *)(uintptr_t) "acme";
+    m.generation = 1;
+    m.index = w->idx;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "part"));
+    CHECK_OK(part_store(&won, &at, 1, w->idx, bytes_of(packed.ptr, packed.len)));
+    CHECK(won);
+    mem_free(packed.ptr);
+}
+
+static void store_cancelled(struct scene *s, const char *job_id) {
+    struct job_place at = {s->user.link, &s->user.space, {"acme", job_id}};
+    result_message m = BELLOWS__V1__RESULT__INIT;
+    Bellows__V1__Error error = BELLOWS__V1__ERROR__INIT;
+    struct bytes_mut packed;
+    m.error = &error;
+    Bellows__V1__Status status;
+    bool won = false;
+    m.version = WIRE_VERSION;
+    m.job_id = (char *)(uintptr_t)job_id;
+    m.tenant = (char *)(uintptr_t) "acme";
+    m.generation = 1;
+    m.status = BELLOWS__V1__STATUS__STATUS_CANCELLED;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "result"));
+    CHECK_OK(result_store(&status, &won, &at, 1, bytes_of(packed.ptr, packed.len)));
+    CHECK(won);
+    mem_free(packed.ptr);
+}
+
+static enum record_answer change_fail(struct record *r, void *ctx) {
+    const struct lane_ref lane = {"elsewhere", 0};
+    (void)ctx;
+    for (int i = 0; i < RECORD_ATTEMPTS_MAX; i++) {
+        CHECK_EQ(RECORD_MOVED, record_place(r, 0, &lane, 1));
+        CHECK_EQ(RECORD_MOVED, record_start(r, 0, r->parts[0].epoch, 1));
+        CHECK_EQ(RECORD_MOVED,
+                 record_give_back(r, 0, r->parts[0].epoch, E_DEVICE, "out of order", 1));
+    }
+    return RECORD_MOVED;
+}
+
+enum { TOGETHER = 100, LOST = 7, CANCELLED = 8, DEAD_FROM = 90, TOGETHER_PARTS = 2 };
+
+/* By hands that are no lane's: what is stored is final whoever made it. */
+static void bring_to_an_end(struct scene *s, int number) {
+    struct work w = {.generation = 1};
+    snprintf(w.job, sizeof w.job, "j%d", number);
+    if (number >= DEAD_FROM) {
+        CHECK_EQ(RECORD_MOVED, move(s, &w, change_fail));
+        return;
+    }
+    for (w.idx = 0; w.idx < TOGETHER_PARTS; w.idx++) {
+        if (number != LOST || w.idx == 0) {
+            store_part(s, &w);
+        }
+        CHECK_EQ(RECORD_MOVED, move(s, &w, change_done));
+    }
+}
+
+static void check_end(struct scene *s, int number) {
+    char job_id[16];
+    snprintf(job_id, sizeof job_id, "j%d", number);
+    AUTO(message_free) result_message *r = job_result(&s->user, job_id, 1);
+    if (number >= DEAD_FROM || number == LOST) {
+        CHECK_EQ(BELLOWS__V1__STATUS__STATUS_FAILED, r->status);
+        wait_for(s, job_id, number == LOST ? JOB_FAILED : JOB_DEAD);
+    } else if (number == CANCELLED) { /* the earlier result stands */
+        CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+        wait_for(s, job_id, JOB_CANCELLED);
+    } else {
+        CHECK_EQ(BELLOWS__V1__STATUS__STATUS_OK, r->status);
+        CHECK_EQ(TOGETHER_PARTS, r->n_partitions);
+        wait_for(s, job_id, JOB_DONE);
+    }
+}
+
+static void claim_many_end_together(void) {
+    struct scene s;
+    struct stream_info info;
+    char job_id[16];
+    scene_open(&s, NULL);
+    for (int i = 0; i < TOGETHER; i++) {
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(&s, job_id, 1, i < DEAD_FROM ? TOGETHER_PARTS : 1);
+    }
+    wait_for_open(&s, TOGETHER);
+    snprintf(job_id, sizeof job_id, "j%d", CANCELLED);
+    store_cancelled(&s, job_id);
+    for (int i = 0; i < TOGETHER; i++) {
+        bring_to_an_end(&s, i);
+    }
+    wait_for_open(&s, 0);
+    struct coordinator_counts counts = coordinator_counts_of(s.coordinator);
+    CHECK_EQ(DEAD_FROM, counts.joined);
+    CHECK_EQ(TOGETHER - DEAD_FROM, counts.dead);
+    for (int i = 0; i < TOGETHER; i++) {
+        check_end(&s, i);
+    }
+    struct subject dead = stream_name(&s.user.space, "DEAD");
+    CHECK_OK(stream_info(&info, s.user.link, dead.text));
+    CHECK_EQ(TOGETHER - DEAD_FROM, info.messages_count);
+    scene_close(&s);
+}
+
 /* --- What does not last --- */
 
 static bool nothing_open(void *ctx) {
@@ -496,6 +614,8 @@ int main(int argc, char **argv) {
         {"a job is cancelled within 2 s in every state, and may be sent again",
          claim_cancel_in_every_state},
         {"many cancels at once end each job once", claim_many_cancels_at_once},
+        {"jobs that become whole, or have failed too often, end together, each once",
+         claim_many_end_together},
         {"a key goes only where plan says that it fits", claim_plan_decides_where_it_fits},
         {"jobs whose records are gone are forgotten", claim_gone_records_are_forgotten},
         {"a job that is about to age out expires, with a result", claim_old_jobs_expire},
