@@ -271,8 +271,9 @@ static enum err take_work_again(struct lane *lane) {
     int end = atomic_load(&lane->end);
     REQUIRE(!atomic_load(&lane->leaving) && (end == LANE_GOES_ON || end == LANE_FENCED),
             E_CANCELLED, "lane %s.%u is ending", lane->node, lane->config.gpu);
-    atomic_store(&lane->strikes, 0);
-    atomic_store(&lane->distrust, true);
+    if (atomic_exchange(&lane->strikes, 0) > 0) { /* one that was only drained keeps its keys */
+        atomic_store(&lane->distrust, true);
+    }
     atomic_store(&lane->end, LANE_GOES_ON);
     atomic_store(&lane->draining, false);
     ledger_fence(lane->ledger, false);

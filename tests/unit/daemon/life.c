@@ -638,6 +638,18 @@ static void claim_drain(void) {
     fleet_free(&f);
 }
 
+static void claim_resume_keeps_keys(void) {
+    struct fleet *f = fleet_new(1);
+    struct lane *lane = f->lanes[0].lane;
+    fleet_prove(f, "a", MUL);
+    uint64_t version = keycache_version(lane->keycache);
+    lane_drain(lane, 0, "test");
+    CHECK_OK(lane_resume(lane));
+    fleet_prove(f, "b", MUL);
+    CHECK_EQ(version, keycache_version(lane->keycache));
+    fleet_free(&f);
+}
+
 static void claim_coordinator_restart(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
@@ -760,6 +772,8 @@ int main(int argc, char **argv) {
         {"a running job can be cancelled", claim_cancel_running},
         {"a job without a proof by its deadline expires", claim_deadline},
         {"a draining lane finishes what runs and hands the rest back", claim_drain},
+        {"a lane that was drained and is resumed goes on with the keys that it has loaded",
+         claim_resume_keeps_keys},
         {"a coordinator that starts again goes on where the last one was",
          claim_coordinator_restart},
         {"a broker restart loses no job", claim_broker_restart},
