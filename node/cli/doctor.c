@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double CLOCK_WARN_S = 0.5, CLOCK_BAD_S = 5;
 static const char *const state_names[FINDING_STATES_COUNT] = {"good", "note", "warning", "bad"};
 
 const char *finding_state_name(enum finding_state state) {
@@ -46,4 +47,17 @@ bool doctor_line(char out[DOCTOR_LINE_BYTES], const char *root, const char *path
         out[strcspn(out, "\n")] = 0;
     }
     return ok;
+}
+
+void doctor_ahead(struct findings *f, double ahead_s) {
+    double off = ahead_s < 0 ? -ahead_s : ahead_s;
+    finding_add(f, "network", "clock",
+                off > CLOCK_BAD_S    ? FINDING_BAD
+                : off > CLOCK_WARN_S ? FINDING_WARNING
+                                     : FINDING_GOOD,
+                "%.0f ms %s the server's; deadlines are compared by it", off * 1e3,
+                ahead_s < 0 ? "behind" : "ahead of");
+    if (off > CLOCK_WARN_S) {
+        finding_cure(f, "run a time service (systemd-timesyncd, chrony) on both");
+    }
 }

@@ -41,6 +41,11 @@ void doctor_host(struct findings *out, const struct config *config, const char *
 void doctor_cards(struct findings *out, const char *root);
 void doctor_device(struct findings *out); /* what CUDA says */
 
+/* So much room is left for fetched keys at `path`, which --cache names or not. */
+void doctor_space(struct findings *f, const char *path, uint64_t free_bytes, bool named);
+/* This machine's clock is so much ahead of the server's (negative: behind). */
+void doctor_ahead(struct findings *f, double ahead_s);
+
 enum { DOCTOR_LINE_BYTES = 512 };
 /* The first line of the file `path` below `root`; false when it cannot be read. */
 bool doctor_line(char out[DOCTOR_LINE_BYTES], const char *root, const char *path);

@@ -42,16 +42,18 @@ static bool limit_of(uint64_t *out, const char *root, const char *name) {
     return found;
 }
 
-static void judge_memlock(struct findings *f, uint64_t bytes) {
+/* A lane on a GPU locks what --staging says; without it, by its memory, which 1 GiB stands for here. */
+static void judge_memlock(struct findings *f, uint64_t bytes, uint64_t staging_bytes) {
+    uint64_t wanted = staging_bytes ? staging_bytes : MEMLOCK_LEAST;
     if (bytes == UINT64_MAX) {
         finding_add(f, PART, "memlock", FINDING_GOOD, "locked memory is not limited");
         return;
     }
-    bool matters = bytes < MEMLOCK_LEAST && backends_cuda_compiled();
+    bool matters = bytes < wanted && backends_cuda_compiled();
     finding_add(f, PART, "memlock", matters ? FINDING_WARNING : FINDING_NOTE,
                 "locked memory is limited to %.1f MiB (ulimit -l); lanes on GPUs lock what they "
-                "upload from",
-                (double)bytes / 0x1p20);
+                "upload from, each %s%.1f MiB",
+                (double)bytes / 0x1p20, staging_bytes ? "" : "at least ", (double)wanted / 0x1p20);
     if (matters) {
         finding_cure(f, "ulimit -l unlimited, LimitMEMLOCK=infinity in a unit, --ulimit memlock=-1 "
                         "for a container");
@@ -71,10 +73,10 @@ static void judge_count(struct findings *f, const char *check, uint64_t count, u
     }
 }
 
-static void look_at_limits(struct findings *f, const char *root) {
+static void look_at_limits(struct findings *f, const struct config *config, const char *root) {
     uint64_t value;
     if (limit_of(&value, root, "Max locked memory")) {
-        judge_memlock(f, value);
+        judge_memlock(f, value, config->staging_bytes);
     }
     if (limit_of(&value, root, "Max open files")) {
         judge_count(f, "files", value, FILES_LEAST, "open files",
@@ -213,6 +215,19 @@ static void look_at_secrets(struct findings *f, const struct config *config) {
     }
 }
 
+void doctor_space(struct findings *f, const char *path, uint64_t free_bytes, bool named) {
+    bool little = free_bytes < DISK_LEAST;
+    finding_add(f, PART, "cache",
+                free_bytes < DISK_NONE ? FINDING_BAD
+                : little || !named     ? FINDING_WARNING
+                                       : FINDING_GOOD,
+                "%.1f GiB free in %.300s for fetched keys%s", (double)free_bytes / 0x1p30, path,
+                named ? "" : "; no --cache is named, so each start fetches them again");
+    if (little || !named) {
+        finding_cure(f, "--cache names a folder on a disk with room for the fleet's keys");
+    }
+}
+
 /* Of the folder, or of the first one above it that is there. */
 static void look_at_cache(struct findings *f, const struct config *config) {
     char path[4096];
@@ -229,21 +244,11 @@ static void look_at_cache(struct findings *f, const struct config *config) {
         finding_cure(f, "make it writable for this user, or name another folder with --cache");
         return;
     }
-    uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    bool little = bytes < DISK_LEAST;
-    finding_add(f, PART, "cache",
-                bytes < DISK_NONE  ? FINDING_BAD
-                : little || !named ? FINDING_WARNING
-                                   : FINDING_GOOD,
-                "%.1f GiB free in %.300s for fetched keys%s", (double)bytes / 0x1p30, path,
-                named ? "" : "; no --cache is named, so each start fetches them again");
-    if (little || !named) {
-        finding_cure(f, "--cache names a folder on a disk with room for the fleet's keys");
-    }
+    doctor_space(f, path, (uint64_t)fs.f_bavail * fs.f_frsize, named);
 }
 
 void doctor_host(struct findings *f, const struct config *config, const char *root) {
-    look_at_limits(f, root);
+    look_at_limits(f, config, root);
     look_at_memory(f, root);
     look_at_processor(f);
     look_at_clock(f);

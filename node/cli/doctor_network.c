@@ -34,7 +34,6 @@ static const uint64_t TRIP_SLOW_NS = UINT64_C(20000000);
 static const uint64_t REFUSAL_NS = UINT64_C(500000000);
 static const uint64_t CLOCK_WAIT_NS = UINT64_C(3000000000);
 static const uint64_t CLOCK_LOOK_NS = UINT64_C(20000000);
-static const double CLOCK_WARN_S = 0.5, CLOCK_BAD_S = 5;
 
 struct way {
     struct findings *f;          /* lent */
@@ -236,17 +235,7 @@ static void judge_clock(struct way *w, uint64_t revision) {
         AUTO(kv_entry_done) struct kv_entry lease = {0};
         bool found = false;
         if (read_lease(&lease, &found, w) == OK && found && lease.revision != revision) {
-            double ahead = ((double)clock_unix_ns() - (double)lease.time_unix_ns) / 1e9;
-            double off = ahead < 0 ? -ahead : ahead;
-            finding_add(w->f, PART, "clock",
-                        off > CLOCK_BAD_S    ? FINDING_BAD
-                        : off > CLOCK_WARN_S ? FINDING_WARNING
-                                             : FINDING_GOOD,
-                        "%.0f ms %s the server's; deadlines are compared by it", off * 1e3,
-                        ahead < 0 ? "behind" : "ahead of");
-            if (off > CLOCK_WARN_S) {
-                finding_cure(w->f, "run a time service (systemd-timesyncd, chrony) on both");
-            }
+            doctor_ahead(w->f, ((double)clock_unix_ns() - (double)lease.time_unix_ns) / 1e9);
             return;
         }
         clock_sleep_ns(CLOCK_LOOK_NS);

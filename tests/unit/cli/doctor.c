@@ -6,9 +6,15 @@
 #include "tests/check/check.h"
 #include "tests/unit/cli/program.h"
 
+#include <arpa/inet.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct findings findings;
 
@@ -60,13 +66,14 @@ static void make_machine(const struct scratch *s) {
     put(s, "/sys/fs/cgroup/memory.max", "8589934592\n");
 }
 
-static void look(const struct scratch *s) {
+/* With one more setting than the cache; NULL: none. */
+static void look_with(const struct scratch *s, const char *name, char *value) {
     char group[512], self[512];
     AUTO(config_free) struct config config = {0};
     char cache[512];
     snprintf(cache, sizeof cache, "%s", s->path);
-    struct config_flag flags[] = {{"cache", cache}};
-    struct config_sources from = {.flags = flags, .flags_count = 1};
+    struct config_flag flags[] = {{"cache", cache}, {name, value}};
+    struct config_sources from = {.flags = flags, .flags_count = name ? 2 : 1};
     CHECK_OK(config_load(&config, CONFIG_NODE, &from));
     snprintf(group, sizeof group, "%s/sys/fs/cgroup", s->path);
     snprintf(self, sizeof self, "%s/proc/self/cgroup", s->path);
@@ -75,6 +82,10 @@ static void look(const struct scratch *s) {
     doctor_host(&findings, &config, s->path);
     doctor_cards(&findings, s->path);
     cgroup_look_in(NULL, NULL);
+}
+
+static void look(const struct scratch *s) {
+    look_with(s, NULL, NULL);
 }
 
 static void claim_sound(void) {
@@ -114,6 +125,7 @@ static void claim_faults(void) {
          "/dev/sda2,"},
         {"/sys/devices/system/node/online", "0-1\n", "numa", FINDING_NOTE, "NUMA nodes 0-1"},
         {"/sys/fs/cgroup/memory.max", "1073741824\n", "memory", FINDING_WARNING, "1.0 GiB"},
+        {"/sys/fs/cgroup/cpu.max", "50000 100000\n", "cores", FINDING_NOTE, "by control group"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         AUTO(scratch_close) struct scratch s = {0};
@@ -121,8 +133,130 @@ static void claim_faults(void) {
         make_machine(&s);
         put(&s, rows[i].path, rows[i].text);
         look(&s);
-        CHECK_HAS(expect(rows[i].check, rows[i].state)->found, rows[i].found);
+        bool one_core = !strcmp(rows[i].check, "cores") && sysconf(_SC_NPROCESSORS_ONLN) == 1;
+        CHECK_HAS(expect(rows[i].check, one_core ? FINDING_GOOD : rows[i].state)->found,
+                  one_core ? "1 of 1 cores" : rows[i].found);
     }
+}
+
+/* What a lane locks is what --staging says. */
+static void claim_staging(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    scratch_open(&s);
+    make_machine(&s);
+    put(&s, "/proc/self/limits", "Max locked memory         2147483648     unlimited     bytes\n");
+    look(&s);
+    CHECK_HAS(expect("memlock", FINDING_NOTE)->found, "2048.0 MiB (ulimit -l)");
+    look_with(&s, "staging", "4GiB");
+    CHECK_HAS(expect("memlock", backends_cuda_compiled() ? FINDING_WARNING : FINDING_NOTE)->found,
+              "each 4096.0 MiB");
+}
+
+static void claim_numbers(void) {
+    static const struct {
+        uint64_t free_gib;
+        bool named;
+        enum finding_state state;
+    } disks[] = {{100, true, FINDING_GOOD},
+                 {100, false, FINDING_WARNING},
+                 {10, true, FINDING_WARNING},
+                 {0, true, FINDING_BAD}};
+    static const struct {
+        double ahead_s;
+        enum finding_state state;
+        const char *found;
+    } clocks[] = {{0.4, FINDING_GOOD, "400 ms ahead of"},
+                  {-0.7, FINDING_WARNING, "700 ms behind"},
+                  {6, FINDING_BAD, "6000 ms ahead of"}};
+    for (size_t i = 0; i < COUNT_OF(disks); i++) {
+        findings.count = 0;
+        doctor_space(&findings, "/keys", disks[i].free_gib << 30, disks[i].named);
+        CHECK_HAS(expect("cache", disks[i].state)->found, "GiB free in /keys");
+        CHECK_EQ(!disks[i].named, strstr(findings.list[0].found, "no --cache is named") != NULL);
+    }
+    for (size_t i = 0; i < COUNT_OF(clocks); i++) {
+        findings.count = 0;
+        doctor_ahead(&findings, clocks[i].ahead_s);
+        CHECK_HAS(expect("clock", clocks[i].state)->found, clocks[i].found);
+    }
+}
+
+/* Is the kernel's clock kept by somebody? The test asks it itself. */
+static void claim_time_service(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct timex t = {0};
+    bool loose = adjtimex(&t) == TIME_ERROR && (t.status & STA_UNSYNC);
+    scratch_open(&s);
+    make_machine(&s);
+    look(&s);
+    expect("clock", loose ? FINDING_WARNING : FINDING_GOOD);
+}
+
+/* Answers everybody with one line, until it is killed. */
+static pid_t greeter(unsigned *port, const char *line) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
+    CHECK_EQ(0, getsockname(fd, (struct sockaddr *)&at, &len));
+    *port = ntohs(at.sin_port);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    while (pid == 0) {
+        int to = accept(fd, NULL, NULL);
+        if (to < 0 || write(to, line, strlen(line)) < 0) {
+            _exit(1);
+        }
+        close(to);
+    }
+    close(fd);
+    return pid;
+}
+
+/* What doctor says of a server that greets so. */
+static void greeted(struct run *r, const struct scratch *s, const char *line) {
+    unsigned port;
+    pid_t pid = greeter(&port, line);
+    run_program(r, s, NULL, "doctor --part network --server nats://127.0.0.1:%u", port);
+    CHECK_EQ(0, kill(pid, SIGKILL));
+    CHECK_EQ(pid, waitpid(pid, NULL, 0));
+}
+
+static void claim_greeting(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    greeted(&r, &s,
+            "INFO {\"server_id\":\"X\",\"server_name\":\"old\",\"version\":\"2.8.4\","
+            "\"max_payload\":1048576}\r\n");
+    run_expect(&r, 4, "bad      server       nats-server 2.8.4, named old", "the network failed");
+    CHECK_HAS(r.out, "update it to 2.9 or later");
+    CHECK_HAS(r.out, "bad      jetstream    off");
+    CHECK_HAS(r.out, "a jetstream block in its configuration");
+    CHECK_HAS(r.out, "bad      max_payload  1.0 MiB");
+    CHECK_HAS(r.out, "max_payload: 8MB");
+    CHECK_HAS(r.out, "bad      login");
+    run_free(&r);
+    greeted(&r, &s, "HTTP/1.1 400 Bad Request\r\n\r\n");
+    run_expect(&r, 4, "what answers there is no NATS server", "the network failed");
+    CHECK_HAS(r.out, "--server or BELLOWS_SERVER");
+    run_free(&r);
+}
+
+/* On a machine whose CUDA finds no device it is a device's failure, not a note; without CUDA it is a note. */
+static void claim_no_device(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s, "CUDA_VISIBLE_DEVICES= $BELLOWS doctor --part device");
+    if (backends_cuda_compiled()) {
+        run_expect(&r, 3, "bad      cuda         no usable GPU: ", "of the device failed");
+        CHECK_HAS(r.out, "start nodes with --backend cpu");
+    } else {
+        run_expect(&r, 0, "note     cuda         this build has no CUDA", "");
+        CHECK_HAS(r.out, "-Dcuda=enabled");
+    }
+    run_free(&r);
 }
 
 static void make_card(const struct scratch *s, const char *numa_node) {
@@ -206,6 +340,12 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a sound machine has good findings only", claim_sound},
         {"each fault of a machine is found, with what it is and a cure", claim_faults},
+        {"locked memory is held against what a lane will lock", claim_staging},
+        {"room for keys and a clock that is off are told by how much", claim_numbers},
+        {"a clock that nobody keeps is told", claim_time_service},
+        {"a NATS server too old, without JetStream, with small messages, or none at all is told",
+         claim_greeting},
+        {"no device is a failure where CUDA is compiled in, else a note", claim_no_device},
         {"cards without driver, device files or near memory are found", claim_cards},
         {"what was compiled for which device is told", claim_archs},
         {"keys that others can read and files that are not there are found", claim_secrets},
