@@ -196,12 +196,14 @@ def claim_no_drag(tree):
 
 
 def claim_playbook(tree):
-    """Each text of the playbook, with anything for its dots, stands in the sources; so does each account that tuning names."""
+    """Each text of the playbook and of Filecoin's page, with anything for its dots, stands in the sources; so does each account that tuning names."""
     page = read(f"{tree.root}/deploy/README.md")
     sources = "\n".join(read(path) for path in glob.glob(f"{tree.root}/node/**/*.[ch]", recursive=True))
-    said = re.sub(r'"\s*(PRIu64|PRIu32)?\s*"', "", sources)
-    quoted = re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| (`[^|]*`(?: in the log)?(?:, `[^|]*`)*) \|", page.split("## When something fails")[1], re.MULTILINE)))
-    assert len(quoted) > 20, quoted
+    said = re.sub(r'"\s*\n\s*"', "", re.sub(r'"\s*PRI[ux]\d+\s*"', "", sources))
+    rows = page.split("## When something fails")[1] + read(f"{tree.root}/deploy/FILECOIN.md").split("## When it is refused")[1]
+    first = [line.split(" | ")[0] for line in rows.split("\n") if line.startswith("| ")]
+    quoted = re.findall(r"`([^`]+)`", "\n".join(first))
+    assert len(quoted) > 25 and sum("`" not in cell for cell in first) == 2, first  # the heads of the two tables
     accounts = re.findall(r"^\| (`[^|]*) \|", page.split("## Tuning")[1].split("## ")[0], re.MULTILINE)
     for text in quoted + re.findall(r"`([^`]+)`", " ".join(accounts)):
         pattern = "[^\"]{0,30}".join(re.escape(part) for part in re.split(" ?… ?", text))
