@@ -50,15 +50,13 @@ enum bellows_answer {
     BELLOWS_INVALID = 1, /* the proof does not verify; the witness does not satisfy its circuit */
     BELLOWS_INPUT = 2,   /* a file, text or argument that cannot be used, or a refused job */
     BELLOWS_DEVICE = 3,  /* devices failed, or memory is out */
-    BELLOWS_NETWORK =
-        4, /* no connection or no answer in time; or the job was cancelled or has expired */
+    BELLOWS_NETWORK = 4, /* no connection, no answer in time; or the job was cancelled or expired */
     BELLOWS_INTERNAL = 5, /* a defect of the fleet or of this library */
 };
 struct bellows_error {
     enum bellows_answer answer;
-    char name[24]; /* the stable code: "E_FORMAT", "E_UNSAT", "E_TIMEOUT", … */
-    char detail
-        [512]; /* one sentence: what was found, what is allowed, where; never a witness value */
+    char name[24];    /* the stable code: "E_FORMAT", "E_UNSAT", "E_TIMEOUT", … */
+    char detail[512]; /* a sentence: what was found, what is allowed, where; no witness value */
 };
 
 BELLOWS_API const char *bellows_version(void); /* "0.1.0" */
@@ -67,12 +65,10 @@ BELLOWS_API const char *bellows_version(void); /* "0.1.0" */
 
 struct bellows;
 struct bellows_options {
-    const char *
-        server; /* "nats://HOST:PORT" or "tls://…", several separated by commas; NULL: nats://127.0.0.1:4222 */
+    const char *server; /* "tls://HOST:PORT,…" or "nats://…"; NULL: nats://127.0.0.1:4222 */
     const char *tenant; /* whose jobs; NULL: "default" */
     const char *prefix; /* first word of the fleet's subjects; NULL: "bellows" */
-    const char *ca_file, *cert_file,
-        *key_file; /* TLS: authorities, and a client certificate of the tenant */
+    const char *ca_file, *cert_file, *key_file; /* TLS: authorities, the tenant's certificate */
     const char *creds_file;
     int plaintext; /* 1: without TLS to another machine, too */
 };
@@ -107,8 +103,7 @@ struct bellows_witness {
 };
 enum bellows_priority { BELLOWS_NORMAL = 0, BELLOWS_LOW, BELLOWS_HIGH, BELLOWS_URGENT };
 struct bellows_job_options {
-    const char
-        *job; /* its id, 1 to 64 of A-Z a-z 0-9 _ -, sent again it is the same job; NULL: made up */
+    const char *job; /* its id, 1 to 64 of A-Z a-z 0-9 _ -; the same is one job; NULL: made up */
     enum bellows_priority priority;
     uint64_t deadline_ms; /* from now on: without proofs by then the job expires; 0: none */
     const char *label;    /* free text for people, at most 128 bytes */
@@ -135,8 +130,8 @@ struct bellows_result;
  * E_TIMEOUT or E_NET it may be waited for again. Results are kept for 72 hours. */
 BELLOWS_API int bellows_wait(struct bellows_result **out, struct bellows_job *job,
                              uint64_t timeout_ms, struct bellows_error *error);
-BELLOWS_API size_t
-bellows_result_count(const struct bellows_result *result); /* as many as witnesses */
+/* As many as witnesses. */
+BELLOWS_API size_t bellows_result_count(const struct bellows_result *result);
 /* As snarkjs writes proof.json and public.json; NULL from the count on. The fleet has verified each proof. */
 BELLOWS_API const char *bellows_result_proof(const struct bellows_result *result, size_t idx);
 BELLOWS_API const char *bellows_result_public(const struct bellows_result *result, size_t idx);
