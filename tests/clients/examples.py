@@ -35,6 +35,14 @@ def fleet(folder, script, **env):
     return run(*command, env=environment)
 
 
+def secured(folder, script, **env):
+    """The same beside a fleet with TLS, roles and accounts, as a user of tenant acme."""
+    need("nats-server")
+    os.makedirs(f"{folder}/fleet")
+    environment = dict(os.environ, VECTORS=f"{root}/tests/vectors", BELLOWS=bellows, ROOT=root, **env)
+    return run(f"{root}/tests/clients/secured", f"{folder}/fleet", f"cd '{folder}'; {script}", env=environment)
+
+
 # Both curves; a body of bits that packs well, and one that is an object.
 CASES = "bn128/bits bls12381/chain200"
 EACH = f'for CASE in {CASES}; do set -- "$BELLOWS_SERVER" "$VECTORS/$CASE/circuit.zkey" "$VECTORS/$CASE/witness.wtns" "$VECTORS/$CASE/verification_key.json"; '
@@ -90,7 +98,29 @@ def python(scratch):
     assert shown.count("is not registered") == 2 and shown.count("code 1") == 2, shown
 
 
-def javascript(scratch):
+# Inline and as an object, from a tenant's own account. Keys are pushed by it, too.
+LARGE = (
+    '"$BELLOWS" key synth --log2 13 --shape dense big.zkey big.wtns >/dev/null; "$BELLOWS" key push big.zkey --allow-insecure-keys >/dev/null; '
+    '"$BELLOWS" key export-vkey big.zkey vkey.json --allow-insecure-keys; set -- "$BELLOWS_SERVER" big.zkey big.wtns vkey.json; '
+)
+
+
+def python_secured(scratch):
+    tool = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+    prove = f'$PYTHON {examples}/python/prove.py "$@"; "$BELLOWS" verify "$4" public.json proof.json --allow-insecure-keys; '
+    shown = secured(scratch, f"{EACH} {PUSH} {prove} done; {LARGE} {prove}", PYTHON=f"{tool} -B")
+    assert shown.count("OK\n") == 3, shown
+
+
+def javascript_secured(scratch):
+    folder = packages()
+    prove = f"node {folder}/prove.js \"$@\" \"$ROOT/proto\"; "
+    shown = secured(scratch, f"{EACH} {PUSH} {prove} done; {LARGE} {prove}")
+    assert shown.count('"publicSignals"') == 3, shown
+
+
+def packages():
+    """The example beside what it imports, in a folder of the build."""
     need("npm")
     folder = f"{build}/tests/clients/js"
     os.makedirs(folder, exist_ok=True)
@@ -103,6 +133,11 @@ def javascript(scratch):
         except AssertionError as why:
             raise Skip(f"npm cannot install the packages here: {str(why)[-300:]}") from why
         shutil.copy(lock, mark)
+    return folder
+
+
+def javascript(_):
+    folder = packages()
     shown = fleet(folder, f"{EACH} {PUSH} node prove.js \"$@\" \"$ROOT/proto\"; done")
     assert shown.count('"publicSignals"') == 2, shown
 
@@ -122,6 +157,8 @@ def claim(sentence, function):
 
 claim("Python, from the standard library alone: inline, from an object, and refused", python)
 claim("JavaScript, with the official clients, verified by snarkjs", javascript)
+claim("Python, over TLS from a tenant's account: inline and from an object", python_secured)
+claim("JavaScript, the same", javascript_secured)
 claim("Rust over the library", rust)
 claim("Go over the library", go)
 print(f"{counts['passed']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")

@@ -1,5 +1,5 @@
 // What a submitter needs of the wire, for Node: the official NATS clients, protobufjs and an XXH64. proto/README.md explains each step.
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, randomUUID, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import protobuf from "protobufjs";
@@ -10,6 +10,17 @@ import { Objm } from "@nats-io/obj";
 
 const INLINE_BYTES_MAX = 128 * 1024;
 const { Long } = protobuf.util;
+
+const CHUNK_BYTES = 128 * 1024;
+
+// A connection to SERVER. With a certificate of `bellows certs issue` (files ca, cert, key) its holder's name, submitter.TENANT.USER, says the
+// tenant, and the inboxes that the server allows; such a user lives in its tenant's account.
+export async function connectAs(servers, { ca, cert, key } = {}) {
+  if (!cert) return { nc: await connect({ servers }), tenant: process.env.BELLOWS_TENANT ?? "default" };
+  const holder = /CN=(.*)/.exec(new X509Certificate(readFileSync(cert)).subject)[1], inboxPrefix = `_INBOX.${holder}`;
+  const nc = await connect({ servers, tls: { caFile: ca, certFile: cert, keyFile: key }, inboxPrefix });
+  return { nc, tenant: holder.split(".")[1], inboxPrefix };
+}
 
 export const sha256 = (bytes) => createHash("sha256").update(bytes).digest();
 
@@ -101,10 +112,27 @@ export async function makeBody(wire, witness, curve, { frameBytes = 4 << 20, pac
   return { body, sequence };
 }
 
-// Puts the frames inside the body, or into the tenant's bucket in the client's own chunks (128 KiB).
-export async function placeBody(nc, { body, sequence }, { prefix, tenant, name, inline }) {
+// An object in the layout of the object store (ADR-20): chunks, then their entry. The client's own store asks for the bucket's state first, which
+// a tenant's account may not.
+async function putObject(nc, bucket, name, bytes) {
+  const js = jetstream(nc), nuid = randomUUID().replaceAll("-", "").slice(0, 22), rollup = headers();
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) await js.publish(`$O.${bucket}.C.${nuid}`, bytes.subarray(at, at + CHUNK_BYTES));
+  const entry = {
+    name, bucket, nuid, size: bytes.length, chunks: Math.ceil(bytes.length / CHUNK_BYTES), options: { max_chunk_size: CHUNK_BYTES },
+    digest: "SHA-256=" + createHash("sha256").update(bytes).digest("base64").replaceAll("+", "-").replaceAll("/", "_"),
+  };
+  rollup.set("Nats-Rollup", "sub");
+  const key = Buffer.from(name).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
+  await js.publish(`$O.${bucket}.M.${key}`, JSON.stringify(entry), { headers: rollup });
+  return nuid;
+}
+
+// Puts the frames inside the body, or into the tenant's bucket: by the client's own object store, which makes the bucket where it may,
+// or by hand from a tenant's account (`inboxPrefix`).
+export async function placeBody(nc, { body, sequence }, { prefix, tenant, name, inline, inboxPrefix }) {
   if (inline ?? sequence.length <= INLINE_BYTES_MAX) return { ...body, inlineFrames: sequence };
   const bucket = `${prefix}-in-${tenant}`;
+  if (inboxPrefix) return { ...body, object: { bucket, name, nuid: await putObject(nc, bucket, name, sequence) } };
   const stores = new Objm(nc);
   const store = await stores.open(bucket).catch(() => stores.create(bucket));
   const info = await store.putBlob({ name }, sequence);
@@ -125,17 +153,20 @@ export async function submit(nc, wire, { prefix = "bellows", tenant, job, keyDig
 }
 
 // Subscribes at once; the returned function waits for the Result. Its `inbox` is for the job's replySubject: refusals come there.
-export function expectResult(nc, wire, { prefix = "bellows", tenant, job, generation = 1 }) {
-  const subject = `${prefix}.done.${tenant}.${job}.${generation}`, inbox = createInbox();
+export function expectResult(nc, wire, { prefix = "bellows", tenant, job, generation = 1, inboxPrefix }) {
+  const subject = `${prefix}.done.${tenant}.${job}.${generation}`, inbox = createInbox(inboxPrefix);
+  // The stored result, if it is there: asked for by its subject, which is what the server can permit.
+  const stored = async () => {
+    const m = await nc.request(`$JS.API.DIRECT.GET.${prefix.toUpperCase()}_DONE.${subject}`, undefined, { timeout: 5000 }).catch(() => null);
+    return m && !m.headers?.code ? m.data : null;
+  };
   const subs = [subject, inbox].map((s) => nc.subscribe(s, { max: 1 }));
   const heard = Promise.race(subs.map(async (sub) => { for await (const m of sub) return m.data; }));
   const wait = async (waitMs) => {
-    const until = Date.now() + waitMs, jsm = await jetstreamManager(nc, { checkAPI: false });
+    const until = Date.now() + waitMs;
     while (Date.now() < until) {
       const pause = new Promise((done) => setTimeout(done, 500, null));
-      const data = await Promise.race([heard, pause]) ??
-        (await jsm.streams.getMessage(`${prefix.toUpperCase()}_DONE`, { last_by_subj: subject })
-          .catch(() => null))?.data;
+      const data = await Promise.race([heard, pause]) ?? await stored();
       if (data) {
         subs.forEach((sub) => sub.unsubscribe());
         return wire("Result").decode(data);

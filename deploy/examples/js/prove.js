@@ -1,9 +1,10 @@
 // node prove.js SERVER KEY WITNESS VERIFICATION_KEY [PROTO_FOLDER]
 // One proof from the fleet, verified with snarkjs, on standard output. The fleet must know the key: `bellows key push KEY`.
+// A server with TLS wants BELLOWS_TLS_CA, BELLOWS_TLS_CERT and BELLOWS_TLS_KEY, as `bellows submit` does.
 import { createHash } from "node:crypto";
 import { createReadStream, readFileSync } from "node:fs";
 import * as snarkjs from "snarkjs";
-import { connect, expectResult, freshJob, loadWire, makeBody, placeBody, readWtns, snarkjsOf, submit } from "./bellows.js";
+import { connectAs, expectResult, freshJob, loadWire, makeBody, placeBody, readWtns, snarkjsOf, submit } from "./bellows.js";
 
 const [server, key, witness, vkeyFile, proto = "../../../proto"] = process.argv.slice(2);
 const vkey = JSON.parse(readFileSync(vkeyFile, "utf8"));
@@ -15,9 +16,10 @@ async function digestOf(file) {
   return hash.digest();
 }
 
-const nc = await connect({ servers: server });
+const { BELLOWS_TLS_CA: ca, BELLOWS_TLS_CERT: cert, BELLOWS_TLS_KEY: tlsKey } = process.env;
+const { nc, tenant, inboxPrefix } = await connectAs(server, { ca, cert, key: tlsKey });
 try {
-  const wire = await loadWire(proto), name = { tenant: process.env.BELLOWS_TENANT ?? "default", job: freshJob() };
+  const wire = await loadWire(proto), name = { tenant, inboxPrefix, job: freshJob() };
   const result = expectResult(nc, wire, name); // listens before the job is sent
   const made = await makeBody(wire, readWtns(witness), curve);
   const body = await placeBody(nc, made, { prefix: "bellows", ...name, name: name.job });

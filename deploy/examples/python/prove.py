@@ -3,6 +3,7 @@
 
 Nothing but the standard library: the NATS protocol over a socket, and the few protobuf fields that a job needs. proto/README.md explains
 each step. The fleet must know the key (`bellows key push KEY`); `bellows verify` or snarkjs verifies what comes back.
+A server with TLS wants BELLOWS_TLS_CA, BELLOWS_TLS_CERT and BELLOWS_TLS_KEY, as `bellows submit` does.
 """
 
 import base64
@@ -10,6 +11,7 @@ import hashlib
 import json
 import os
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -20,13 +22,28 @@ CURVES = {"bn128": (1, 32), "bls12381": (2, 48)}
 INLINE_BYTES_MAX, CHUNK_BYTES, FRAME_BYTES = 128 << 10, 128 << 10, 4 << 20
 
 
+def holder_of(path):
+    """The common name of a certificate: submitter.TENANT.USER. In DER, issuer before subject, it is tag, length and text behind its OID."""
+    with open(path, encoding="ascii") as f:
+        der = ssl.PEM_cert_to_DER_cert(f.read())
+    at = der.rindex(b"\x06\x03\x55\x04\x03") + 5
+    return der[at + 2 : at + 2 + der[at + 1]].decode()
+
+
 # --- NATS: one socket, one thread ---
 class Nats:
     def __init__(self, url):
         where = urllib.parse.urlparse(url)
+        ca, cert, key = (os.environ.get(f"BELLOWS_TLS_{name}") for name in ("CA", "CERT", "KEY"))
         self.socket = socket.create_connection((where.hostname, where.port or 4222), timeout=10)
-        self.buffer, self.heard, self.inbox = b"", [], f"_INBOX.{uuid.uuid4().hex}"
+        self.buffer, self.heard, self.inbox, self.tenant = b"", [], f"_INBOX.{uuid.uuid4().hex}", os.environ.get("BELLOWS_TENANT", "default")
         self.max_payload = json.loads(self.line(time.monotonic() + 10).split(b" ", 1)[1])["max_payload"]
+        if cert:  # the server has greeted in the clear; from here on it is TLS. What it permits goes by the certificate's name
+            context = ssl.create_default_context(cafile=ca)
+            context.load_cert_chain(cert, key)
+            self.socket = context.wrap_socket(self.socket, server_hostname=where.hostname)
+            self.tenant = holder_of(cert).split(".")[1]
+            self.inbox = f"_INBOX.{holder_of(cert)}.{uuid.uuid4().hex}"
         hello = {"verbose": False, "headers": True, "no_responders": True, "lang": "python", "version": "1"}
         self.send(f"CONNECT {json.dumps(hello)}\r\nSUB {self.inbox}.> 1\r\n")
 
@@ -77,19 +94,21 @@ class Nats:
     def next(self, wait_s):
         return self.heard.pop(0) if self.heard else self.receive(time.monotonic() + wait_s)
 
-    def request(self, subject, payload, headers=None):
-        """One at a time; what is heard meanwhile waits for next()."""
+    def ask(self, subject, payload, headers=None):
+        """One at a time; what is heard meanwhile waits for next(). An answer without content says that there is nothing, or nobody."""
         reply, until = f"{self.inbox}.{uuid.uuid4().hex}", time.monotonic() + 10
         self.publish(subject, payload, reply, headers)
         while message := self.receive(until):
-            if message[0] != reply:
-                self.heard.append(message)
-                continue
-            answer = json.loads(message[1] or b'{"error": {"description": "nobody answers"}}')
-            if "error" in answer:
-                raise ConnectionError(f"{subject}: {answer['error']['description']}")
-            return answer
+            if message[0] == reply:
+                return message[1]
+            self.heard.append(message)
         raise TimeoutError(f"{subject}: no answer")
+
+    def request(self, subject, payload, headers=None):
+        answer = json.loads(self.ask(subject, payload, headers) or b'{"error": {"description": "nobody answers"}}')
+        if "error" in answer:
+            raise ConnectionError(f"{subject}: {answer['error']['description']}")
+        return answer
 
     def put_object(self, bucket, name, data):
         """The object store's layout (ADR-20): chunks, then their description. Returns the object's nuid."""
@@ -223,20 +242,17 @@ def wait_for_result(nats, subject, seconds):
         message = nats.next(0.5)
         if message:
             return unpack(message[1])
-        ask = json.dumps({"last_by_subj": subject}).encode()
-        try:
-            stored = nats.request("$JS.API.STREAM.MSG.GET.BELLOWS_DONE", ask)
-            return unpack(base64.b64decode(stored["message"]["data"]))
-        except ConnectionError:
-            pass  # not there yet
+        stored = nats.ask(f"$JS.API.DIRECT.GET.BELLOWS_DONE.{subject}", b"")
+        if stored:
+            return unpack(stored)
     raise TimeoutError(f"no result on {subject} after {seconds} s")
 
 
 def main(server, key, witness, vkey):
     curve = json.load(open(vkey))["curve"]
-    tenant, job = os.environ.get("BELLOWS_TENANT", "default"), f"py-{uuid.uuid4()}"
     digest = hashlib.sha256(open(key, "rb").read()).digest()
     nats = Nats(server)
+    tenant, job = nats.tenant, f"py-{uuid.uuid4()}"
     done = f"bellows.done.{tenant}.{job}.1"
     nats.listen(done)
     body = make_body(nats, read_wtns(witness), f"bellows-in-{tenant}", job)
