@@ -129,6 +129,18 @@ enum err client_wait_limit(uint64_t *out, const struct args *args) {
     return OK;
 }
 
+/* --- Records --- */
+
+bool client_read_record(struct record *out, char tenant[ID_BYTES_MAX + 1],
+                        char job[ID_BYTES_MAX + 1], const struct kv_entry *entry) {
+    enum err code = job_key_parse(tenant, job, entry->key);
+    code = code == OK ? record_unpack(out, entry->value) : code;
+    if (code != OK) {
+        fprintf(stderr, "bellows: warning: job %s: %s\n", entry->key, err_detail());
+    }
+    return code == OK;
+}
+
 /* --- Delivering --- */
 
 enum err client_check_out(const struct args *args) {

@@ -53,6 +53,10 @@ void client_forget_dev(void);
 /* "90s" → nanoseconds; NULL → 0. */
 FALLIBLE client_wait_limit(uint64_t *out, const struct args *args);
 
+/* A job's entry among the records. False: it cannot be read, which is said on standard error and must not hide the others. */
+bool client_read_record(struct record *out, char tenant[ID_BYTES_MAX + 1],
+                        char job[ID_BYTES_MAX + 1], const struct kv_entry *entry);
+
 /* Before anything is sent or waited for: whether the result can be written where --out says. */
 FALLIBLE client_check_out(const struct args *args);
 

@@ -142,10 +142,7 @@ static enum err list_one(void *ctx, const struct kv_entry *entry) {
     struct listing *l = ctx;
     char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
     AUTO(record_done) struct record r = {0};
-    enum err code = job_key_parse(tenant, job, entry->key);
-    code = code == OK ? record_unpack(&r, entry->value) : code;
-    if (code != OK) { /* one bad record does not hide the others */
-        fprintf(stderr, "bellows list: warning: %s: %s\n", entry->key, err_detail());
+    if (!client_read_record(&r, tenant, job, entry)) {
         return OK;
     }
     if (l->state && strcmp(l->state, job_state_name(r.state)) != 0) {

@@ -47,8 +47,9 @@ static enum err count_one(void *ctx, const struct kv_entry *entry) {
     char tenant[ID_BYTES_MAX + 1], job[ID_BYTES_MAX + 1];
     AUTO(record_done) struct record r = {0};
     struct tenant_count *t = NULL;
-    TRY(job_key_parse(tenant, job, entry->key));
-    TRY(record_unpack(&r, entry->value));
+    if (!client_read_record(&r, tenant, job, entry)) {
+        return OK;
+    }
     TRY(find(&t, ctx, tenant));
     t->jobs[r.state]++;
     bool older = !t->oldest_unix_ms || r.queued_unix_ms < t->oldest_unix_ms;

@@ -279,6 +279,42 @@ static void claim_cut_reasons(void) {
     host_stop(&h);
 }
 
+static void claim_unreadable_entries(void) {
+    static const struct {
+        const char *bucket, *key;
+    } entries[] = {{"jobs", "acme.broken"}, {"lanes", "w9.0"}};
+    static const struct {
+        const char *words, *want;
+    } rows[] = {{"list", "sound"},
+                {"jobs", "acme"},
+                {"nodes", "1 of 1 lanes ready"},
+                {"drain all", "draining"},
+                {"resume all", "again"}};
+    struct host h;
+    struct ran ran;
+    host_start(&h);
+    host_start_node(&h, 0, 1, NULL);
+    host_wait_for_lanes(&h, 1);
+    host_run(&ran, &h,
+             "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --allow-insecure-keys "
+             "--tenant acme --job sound --wait --out %%/out");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    host_connect(&h);
+    for (size_t i = 0; i < COUNT_OF(entries); i++) {
+        uint64_t revision = 0;
+        struct subject bucket = kv_bucket_name(&h.user.space, entries[i].bucket);
+        CHECK_OK(
+            kv_put(&revision, h.user.link, bucket.text, entries[i].key, bytes_of("\xff\xff", 2)));
+    }
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        host_run(&ran, &h, "%s", rows[i].words);
+        CHECK_MSG(ran.exit_code == 0, "%s: %s", rows[i].words, ran.out);
+        CHECK_HAS(ran.out, rows[i].want);
+        CHECK_HAS(ran.out, "warning");
+    }
+    host_stop(&h);
+}
+
 /* Bellman parameters with their circuit become a key that lanes fetch; two partitions, of a witness and of its evaluations, 192 bytes
  * each, in order. */
 static void claim_bellman(void) {
@@ -678,6 +714,7 @@ int main(int argc, char **argv) {
         {"submit, wait, status, fetch, list: several witnesses, proofs in order", claim_commands},
         {"what cannot be sent or written is refused before anything is sent", claim_refused_before},
         {"a reason cut within a character leaves records that can be read", claim_cut_reasons},
+        {"an entry that cannot be read hides no other", claim_unreadable_entries},
         {"a bellman key with its circuit goes into the fleet and proves, 192 bytes a partition",
          claim_bellman},
         {"repeats get the first result; other work, bad keys and bad witnesses are refused",
