@@ -27,7 +27,7 @@ void host_use_program(const char *path) {
 }
 
 const char *host_program(void) {
-    static char path[512];
+    static _Thread_local char path[512];
     const char *build = getenv("BELLOWS_BUILD");
     snprintf(path, sizeof path, "%s/%s", build ? build : "build", program_path);
     return path;

@@ -23,7 +23,7 @@ struct host {
     unsigned commands; /* run so far */
 };
 
-const char *host_program(void); /* a path */
+const char *host_program(void); /* a path; the calling thread's until it asks again */
 /* The folder and the server alone. */
 void host_start_server(struct host *h, const struct check_server_options *options);
 /* Another program than the build folder's `bellows` from now on, by its path below that folder. */
