@@ -34,7 +34,7 @@ static const char *file_of(const char *case_name, const char *tail) {
     return path;
 }
 
-enum { ORDER_PARTS_MAX = 16 };
+enum { ORDER_PARTS_MAX = 40 };
 
 struct order_draft {        /* what a descriptor lends while it is made */
     struct witness witness; /* owned */
