@@ -432,6 +432,10 @@ struct fp {
         }
         return t == 0;
     }
+    /* Tells a value from its opposite, both below p and not zero: p is odd. */
+    HOST_DEVICE uint32_t low_word() const {
+        return v[0];
+    }
     /* One word's look: true whenever the value is zero (is p), and rarely otherwise. */
     HOST_DEVICE bool maybe_zero() const {
         return v[0] == 0;

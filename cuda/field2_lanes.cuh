@@ -33,6 +33,7 @@ struct fp2_half {
     __device__ __forceinline__ bool is_zero() const { return v.is_zero(); }
     __device__ __forceinline__ bool maybe_zero() const { return v.maybe_zero(); }
     __device__ __forceinline__ bool maybe_p() const { return v.maybe_zero(); }
+    __device__ __forceinline__ uint32_t low_word() const { return v.low_word(); }
     __device__ __forceinline__ bool operator==(const fp2_half &o) const { return v == o.v; }
 
     __device__ __forceinline__ fp other() const {

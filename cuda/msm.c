@@ -23,7 +23,6 @@
 #include <string.h>
 
 enum {
-    BATCH_PAIRS_MAX = 16, /* pairs a thread and inversion; 8 to 64 are within 2 % */
     BATCH_THREADS_SM =
         512,           /* a round keeps that many threads on an SM before threads take more pairs */
     BATCH_BLOCK = 128, /* threads a block, as the kernels have it */
@@ -231,13 +230,13 @@ struct msm_space {
 
 static uint32_t pairs_per_thread(uint32_t pairs, unsigned sm_count) {
     uint32_t n = pairs / (BATCH_THREADS_SM * sm_count);
-    return n < 1 ? 1 : n > BATCH_PAIRS_MAX ? BATCH_PAIRS_MAX : n;
+    return n < 1 ? 1 : n > GPU_BATCH_PAIRS_MAX ? GPU_BATCH_PAIRS_MAX : n;
 }
 
 /* Threads of up to `pairs` pairs: full batches, or few pairs each while they are few: at n a thread there are less than
  * (n + 1) / n times the threads that fill the device, and twice as many with one. */
 static size_t batch_threads_max(size_t pairs, unsigned sm_count) {
-    size_t few = 2 * (size_t)BATCH_THREADS_SM * sm_count, most = pairs / BATCH_PAIRS_MAX;
+    size_t few = 2 * (size_t)BATCH_THREADS_SM * sm_count, most = pairs / GPU_BATCH_PAIRS_MAX;
     few = few < pairs ? few : pairs;
     return (most > few ? most : few) + BATCH_BLOCK;
 }

@@ -9,16 +9,15 @@
  *   add      walks back: 1/d = inverse · prefix, inverse · d goes on; slope, x3, y3
  *
  * Rare cases never branch in the common path: one word of d, x1 and x2 is looked at, and only when it could be zero the
- * whole is. Points of one order r have no x = 0 (that point's order is 3) and no y = 0, so x alone tells infinity, and a
- * pair of equal x takes the denominator 2y whatever comes of it: the prefix step needs no second y. It squares x, too, and
- * leaves 3x² where the sum's x will stand: it waits for memory while the additions fill the multiplier, so points that
- * repeat a thousand times over cost little more than others.
+ * whole is. Points of one order r have no x = 0 (that point's order is 3) and no y = 0, so x alone tells infinity, and of
+ * two points of equal x the lowest word of y tells whether they are one, as p is odd. The prefix step squares the x of
+ * doublings and leaves 3x² where the sum's x will stand: it waits for memory while the additions fill the multiplier, so points
+ * that repeat a thousand times over cost little more than others.
  *
  *   case                          denominator   slope is over it   result
  *   P + Q                         x2 - x1       y2 - y1            sum
  *   P + P                         2y            3x²                double
- *   P - P                         2y                               ∞
- *   P + ∞, ∞ + Q, ∞ + ∞           1                                P, Q, ∞
+ *   P - P, P + ∞, ∞ + Q, ∞ + ∞    1                                ∞, P, Q, ∞
  *
  * Coordinates in Fp2 are spread over two lanes (field2_lanes.cuh), so a block has half as many workers as threads, its
  * loops are the same for all of them, and pairs behind the last are computed and not stored. There the products are of
@@ -83,23 +82,74 @@ template <class F> __device__ __forceinline__ bool is_infinity(const F &x) {
     return F::both(F::lanes > 1 || x.maybe_zero() ? x.is_zero() : false);
 }
 
-/* The denominator by the table above, given x2 - x1; 1 for a pair behind the last. Of equal x, y1 is read and 3x² left. */
+/* The denominator by the table above, given x2 - x1, and whether the pair is a doubling; 1 for a pair behind the last. */
 template <class F>
-__device__ __forceinline__ F rare_denominator(const gpu_pairing &s, uint32_t ref1, const F &d,
-                                              const F &x1, const F &x2, bool live, uint4 *sum_x) {
+__device__ __forceinline__ F rare_denominator(bool *twice, const gpu_pairing &s, uint2 refs,
+                                              const F &d, const F &x1, const F &x2, bool live) {
     bool infinity1 = is_infinity(x1), infinity2 = is_infinity(x2), equal = F::both(d.is_p());
     bool none = infinity1 || infinity2 || !live;
     F r = d;
     equal = equal && !none;
     if (F::any(equal)) {
-        F t = x1.sqr().triple_lazy();
+        bool same = false;
         if (equal) {
-            place<F>::store(sum_x, 1, t);
-            r = place<F>::y_of(s, ref1).dbl_lazy();
+            F y1 = place<F>::y_of(s, refs.x);
+            same = y1.low_word() == place<F>::y_word(s, refs.y);
+            r = y1.dbl_lazy();
         }
+        same = F::both(same); /* asked by all lanes of the warp */
+        *twice = equal && same != (refs.x >> 31 != refs.y >> 31);
+        none = none || (equal && !*twice);
     }
     return none ? F::one() : r;
 }
+
+/* Doublings want 3x² of the prefix step, and a warp takes as long for one square as for all. Among points that repeat there is
+ * hardly a warp without one, and in late rounds hardly one with many: few of them wait until all pairs have been seen. Many are squared
+ * at once, which hides behind the gathers of the first round and needs no second one; over two lanes that would spill. */
+template <class F> struct doublings {
+    static constexpr uint32_t workers = 32 / F::lanes, few = F::lanes > 1 ? workers : workers / 4;
+    static constexpr uint32_t most = GPU_BATCH_PAIRS_MAX * few;
+    uint2 *waiting; /* shared: of the warp; pair and first reference */
+    uint32_t count;
+
+    /* The whole warp comes here. */
+    __device__ __forceinline__ void add(bool twice, uint32_t pair, uint32_t ref1, const F &x1,
+                                        uint4 *out) {
+        uint32_t some = __ballot_sync(~0u, twice && F::lane() == 0), now = (uint32_t)__popc(some),
+                 before = (1u << (threadIdx.x & 31)) - 1;
+        if (few < workers && now > few) {
+            F t = x1.sqr().triple_lazy();
+            if (twice) {
+                place<F>::store(out + (size_t)pair * place<F>::quads, 1, t);
+            }
+            return;
+        }
+        if (twice && F::lane() == 0) {
+            waiting[count + (uint32_t)__popc(some & before)] = make_uint2(pair, ref1);
+        }
+        count += now;
+    }
+    __device__ __forceinline__ void add_waiting(const gpu_pairing &s, uint4 *out) const {
+        uint32_t worker = (threadIdx.x & 31) / F::lanes;
+        __syncwarp();
+        if (!count) {
+            return;
+        }
+        uint2 mine = waiting[worker < count ? worker : 0];
+        F x = place<F>::x_of(s, mine.y);
+#pragma unroll 1
+        for (uint32_t i = worker; i < count + worker; i += workers) { /* as often for each worker */
+            uint2 next = waiting[i + workers < count ? i + workers : 0];
+            F x_next = place<F>::x_of(s, next.y), t = x.sqr().triple_lazy();
+            if (i < count) {
+                place<F>::store(out + (size_t)mine.x * place<F>::quads, 1, t);
+            }
+            mine = next;
+            x = x_next;
+        }
+    }
+};
 
 /* The same number, of which the compiler does not know: an address that the common path needs only at its end is then not kept
  * in registers from the rare path on. */
@@ -127,10 +177,13 @@ __device__ __forceinline__ enum pair_case rare_slope(F *d, F *slope, const point
         *d = F::one();
         return !infinity1 ? PAIR_FIRST : infinity2 ? PAIR_INFINITY : PAIR_SECOND;
     }
+    if (equal && !same_y) {
+        *d = F::one();
+        return PAIR_INFINITY;
+    }
     if (equal) {
         *d = p.y1.dbl_lazy();
         *slope = place<F>::load(sum_x, 1);
-        return same_y ? PAIR_SUM : PAIR_INFINITY;
     }
     return PAIR_SUM;
 }
@@ -193,6 +246,8 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     constexpr uint32_t workers = share<F>::workers, step = chain<F>::pairs;
     share<F> mine(pairs_count, per_thread);
     uint32_t rounds = (mine.rounds + step - 1) / step * step;
+    __shared__ uint2 waiting[BUCKET_THREADS / 32][doublings<F>::most];
+    doublings<F> twins = {waiting[threadIdx.x / 32], 0};
     fp product = fp::one();
     chain<F> links;
     if (rounds) {
@@ -201,12 +256,12 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
 #pragma unroll 1
         for (uint32_t k = 0; k < rounds; k++) {
             uint32_t pair = mine.first + k * workers;
-            bool live = mine.has(k, pairs_count);
+            bool live = mine.has(k, pairs_count), twice = false;
             F d = x2.sub_lazy(x1);
             if (maybe_rare(d, x1, x2, live)) {
-                d = rare_denominator(s, refs.x, d, x1, x2, live,
-                                     out + (size_t)pair * place<F>::quads);
+                d = rare_denominator(&twice, s, refs, d, x1, x2, live);
             }
+            twins.add(twice, pair, refs.x, x1, out);
             refs = next;
             if (k + 1 < rounds) { /* loads of the next pair, before this one's product */
                 x1 = place<F>::x_of(s, refs.x);
@@ -234,6 +289,7 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
         }
     }
     place<fp>::store(product_at<F>(b), F::lanes * b.products_plane, product);
+    twins.add_waiting(s, out);
 }
 
 /* 64 threads of 80 registers: few threads with a long chain each, bound by latency. */

@@ -46,11 +46,17 @@ template <class F> struct place {
                                           : (const uint4 *)s.sums + i * quads;
         return load(at, 1);
     }
-    __device__ __forceinline__ static F y_of(const gpu_pairing &s, uint32_t ref) {
+    __device__ __forceinline__ static const uint4 *y_at(const gpu_pairing &s, uint32_t ref) {
         size_t i = ref & REF_INDEX;
-        const uint4 *at = ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads + quads
-                                          : (const uint4 *)s.sums + (s.plane + i) * quads;
-        return load(at, 1);
+        return ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads + quads
+                               : (const uint4 *)s.sums + (s.plane + i) * quads;
+    }
+    __device__ __forceinline__ static F y_of(const gpu_pairing &s, uint32_t ref) {
+        return load(y_at(s, ref), 1);
+    }
+    /* The lowest word of the lane's part. */
+    __device__ __forceinline__ static uint32_t y_word(const gpu_pairing &s, uint32_t ref) {
+        return *(const uint32_t *)(y_at(s, ref) + F::lane() * mine);
     }
 };
 

@@ -274,6 +274,7 @@ static void claim_mixes(void) {
 static void claim_bases(void) {
     size_t count = device_of_test()->emulated ? 120 : 5000;
     both(&(struct msm_case){.count = count, .bases = BASES_EQUAL});
+    both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE});
     both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE, .scalars = MIX_BITS});
     both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE, .scalars = MIX_EQUAL});
     both(&(struct msm_case){.count = count, .bases = BASES_WITH_INFINITY, .scalars = MIX_WITNESS});

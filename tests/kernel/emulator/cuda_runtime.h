@@ -65,6 +65,9 @@ static inline uint32_t __ballot_sync(uint32_t, int predicate) {
     }
     return bits;
 }
+static inline void __syncwarp() {
+    __ballot_sync(~0u, 0);
+}
 static inline uint32_t __reduce_add_sync(uint32_t, uint32_t value) {
     uint32_t present, sum = 0;
     const uint32_t *v = emulator_warp_exchange(value, &present);
