@@ -6,12 +6,15 @@
  *   msm         the tree of additions over the sorted pairs; H's pairs are sorted when its turn comes
  *   sums        the host waits, takes the last steps of five sums
  *
- * One compute stream carries the order; an MSM forks lanes from it and joins them again, and its reduction goes on beside
- * the next. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while A·w and B·w
- * are computed), how they fill the buckets (while the quotient is), and the same of H. Only the last has nothing beside it.
+ * One compute stream carries the order of all but the MSMs, whose lanes begin as soon as their pairs are sorted: those of the
+ * witness beside the quotient, one beside the reduction of the one before and, in G1, beside its last chunks. B2 comes first: its
+ * reduction is the longest, and the three behind it lie alike in memory. The pairs of H wait for all of them, but where
+ * they have memory of their own. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while
+ * A·w and B·w are computed), how they fill the buckets (while the quotient is), and the same of H (while the sums of the witness are).
  *
  * Where the plan takes scalars in ranges, H comes first and its memory is then the witness's; all four MSMs of the witness go
- * over one range before the next is sorted, and the host adds up. All of this is booked to the first MSM. Points that stay in the file come by way of two buffers, one filled while the other is used.
+ * over one range before the next is sorted, and the host adds up. Points that stay in the file come by way of two buffers, one filled
+ * while the other is used.
  *
  * L's points are stored for all wires, infinity for the public ones, so that L shares the witness's pairs.
  */
@@ -73,12 +76,16 @@ struct backend_slot {
     struct inbox inbox;
     struct gpu_event *uploaded, *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
     struct gpu_event *done[STEP_COUNT + 1];                     /* done[i + 1]: end of step i */
+    struct gpu_event *began[KEY_POINTS_COUNT];                  /* of MSMs in turn */
     struct gpu_pairs pairs[PAIRS_COUNT];                        /* of ranges: by turns */
     bool witness_begun, h_begun;
     unsigned turn;
     size_t staged_bytes; /* of the witness in pinned memory: none when it came pinned */
     bool evaluated;      /* a and b came with it */
     bool summed;         /* the device has nothing more to do with the host's memory */
+    struct step_times times;
+    unsigned booked;    /* steps before the MSMs */
+    uint64_t booked_ns; /* since done[0] */
     struct range_result last;
     struct sums added;
     struct job_watch *watch; /* lent for one job */
@@ -155,6 +162,9 @@ static void slot_close_gpu(struct backend_slot **slot) {
             gpu_event_close(&s->counted[i]);
         }
         gpu_event_close(&s->uploaded);
+        for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+            gpu_event_close(&s->began[i]);
+        }
         gpu_event_close(&s->sorted);
         for (unsigned i = 0; i <= STEP_COUNT; i++) {
             gpu_event_close(&s->done[i]);
@@ -191,6 +201,9 @@ static enum err slot_open_gpu(struct backend_slot **out, struct backend_key *key
         TRY(gpu_event_open(&s->counted[i]));
     }
     TRY(gpu_event_open(&s->uploaded));
+    for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
+        TRY(gpu_event_open(&s->began[i]));
+    }
     TRY(gpu_event_open(&s->sorted));
     for (unsigned i = 0; i <= STEP_COUNT; i++) {
         TRY(gpu_event_open(&s->done[i]));
@@ -208,6 +221,23 @@ static enum err begin(const struct backend_slot *s, enum prove_step step) {
 
 static enum err end(struct backend_slot *s, enum prove_step step) {
     return gpu_event_record(s->done[step + 1], s->streams.main);
+}
+
+/* A step has the time from the end of what was booked before it to its own end, nothing where it ended before. */
+static enum err book(struct backend_slot *s, enum prove_step step, struct gpu_event *ended) {
+    uint64_t at;
+    TRY(gpu_event_ns(&at, s->done[0], ended));
+    s->times.ns[step] += at > s->booked_ns ? at - s->booked_ns : 0;
+    s->booked_ns = at > s->booked_ns ? at : s->booked_ns;
+    return OK;
+}
+
+/* The same of an MSM that has ended, as all before the MSMs has. */
+static enum err book_msm(struct backend_slot *s, enum key_points which, struct gpu_event *ended) {
+    for (; s->booked <= STEP_QUOTIENT; s->booked++) {
+        TRY(book(s, s->booked, s->done[s->booked + 1]));
+    }
+    return book(s, msm_step(which), ended);
 }
 
 /* Counts the digits of a range; all scalars are one range from 0 when the plan has one. */
@@ -319,6 +349,9 @@ static enum err slot_witness(struct backend_slot *s, const struct witness *w,
     }
     s->witness_begun = s->h_begun = s->last.open = false;
     memset(&s->added, 0, sizeof s->added);
+    memset(&s->times, 0, sizeof s->times);
+    s->booked = STEP_WITNESS;
+    s->booked_ns = 0;
     return end(s, STEP_WITNESS);
 }
 
@@ -353,12 +386,6 @@ static enum err slot_quotient(struct backend_slot *s) {
     return end(s, STEP_QUOTIENT);
 }
 
-static enum prove_step step_of(enum key_points which) {
-    static const enum prove_step steps[KEY_POINTS_COUNT] = {STEP_MSM_A, STEP_MSM_B1, STEP_MSM_B2,
-                                                            STEP_MSM_L, STEP_MSM_H};
-    return steps[which];
-}
-
 static struct gpu_msm_memory msm_memory(const struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
     return (struct gpu_msm_memory){.lanes = s->memory + l->lanes.at,
@@ -377,15 +404,16 @@ static void *result_of(const struct backend_slot *s, enum key_points which, unsi
     return s->pinned + l->results[l->parts_count > 1 ? turn : which].at;
 }
 
-/* Starts an MSM over sorted pairs; its result comes with streams.reduced[s->turn], which the next one does not use. */
+/* Starts an MSM over sorted pairs once `ready` has come; its result comes with streams.reduced[s->turn], which the next one does
+ * not use. */
 static enum err msm_start(struct backend_slot *s, enum key_points which, struct gpu_pairs *pairs,
-                          const void *points) {
+                          const void *points, struct gpu_event *ready) {
     const struct gpu_layout *l = &s->key->layout;
     struct gpu_msm_memory memory = msm_memory(s);
     bool g2 = gpu_group_id(which) == GROUP_G2;
     pairs->shape.lanes_count = g2 ? l->witness_msm.lanes_count : l->g1_lanes;
     return gpu_msm_run(pairs, resident_group(l, which), points, &memory,
-                       result_of(s, which, s->turn), s->turn, &s->streams);
+                       result_of(s, which, s->turn), s->turn, ready, &s->streams);
 }
 
 /* Adds what the last MSM of a range has left, once it has come. */
@@ -401,6 +429,7 @@ static enum err range_add(struct backend_slot *s) {
     struct g2 p2 = {{0}};
     bool g2 = gpu_group_id(which) == GROUP_G2;
     TRY(gpu_event_wait(s->streams.reduced[s->last.turn]));
+    TRY(book_msm(s, which, s->streams.reduced[s->last.turn]));
     gpu_msm_finish(g2 ? p2.w : p1.w, s->last.pairs, resident_group(l, which),
                    result_of(s, which, s->last.turn));
     if (g2) {
@@ -438,10 +467,9 @@ struct range_msm {
     uint32_t part, from, count;
     bool first; /* of its range: the others share its pairs */
 };
-/* The idx-th of the witness (A, B1, B2, L over the first range, then over the next) or of H; false behind the last. */
+/* The idx-th of the witness (B2, A, B1, L over the first range, then over the next) or of H; false behind the last. */
 static bool range_msm_of(struct range_msm *out, const struct backend_slot *s, bool h,
                          uint32_t idx) {
-    static const enum key_points witness[] = {KEY_A, KEY_B1, KEY_B2, KEY_L};
     const struct key_shape *shape = key_shape(s->key->key);
     const struct gpu_layout *l = &s->key->layout;
     uint32_t sections = h ? 1 : 4, range = h ? l->h_part : l->witness_part;
@@ -450,7 +478,7 @@ static bool range_msm_of(struct range_msm *out, const struct backend_slot *s, bo
     if (from >= all) {
         return false;
     }
-    *out = (struct range_msm){.which = h ? KEY_H : witness[idx % sections],
+    *out = (struct range_msm){.which = h ? KEY_H : msm_order[idx % sections],
                               .part = idx / sections,
                               .from = (uint32_t)from,
                               .count = (uint32_t)(all - from < range ? all - from : range),
@@ -481,20 +509,23 @@ static enum err msm_in_ranges(struct backend_slot *s, bool h) {
     TRY(range_bring(s, h, 0));
     for (uint32_t idx = 0; range_msm_of(&m, s, h, idx); idx++) {
         enum pairs_of pairs = m.part % 2 ? PAIRS_H : PAIRS_WITNESS; /* by turns */
-        TRY(begin(s, step_of(m.which)));
+        TRY(begin(s, msm_step(m.which)));
         if (m.first) {
             TRY(pairs_count(s, pairs, h, m.part));
+            TRY(gpu_msm_join(&s->streams)); /* they read the pairs that are now overwritten */
             TRY(pairs_sort(s, pairs, h));
             TRY(gpu_event_wait(s->sorted));
         }
         const char *points = s->key->memory + l->points[m.which].at;
         points += (size_t)m.from * curve_point_bytes(key_curve(s->key->key), gpu_group_id(m.which));
-        if (l->streamed[m.which]) {
-            TRY(gpu_stream_after(s->streams.main, s->in.arrived[idx % 2]));
+        if (l->streamed[m.which]) { /* sorted before that */
             points = s->memory + l->incoming[idx % 2].at;
+            TRY(msm_start(s, m.which, &s->pairs[pairs], points, s->in.arrived[idx % 2]));
+            TRY(gpu_msm_join(&s->streams));
+            TRY(gpu_event_record(s->in.consumed[idx % 2], s->streams.main));
+        } else {
+            TRY(msm_start(s, m.which, &s->pairs[pairs], points, s->sorted));
         }
-        TRY(msm_start(s, m.which, &s->pairs[pairs], points));
-        TRY(gpu_event_record(s->in.consumed[idx % 2], s->streams.main));
         TRY(range_add(s)); /* of the one before, while this one is computed */
         s->last = (struct range_result){true, m.which, &s->pairs[pairs], s->turn};
         s->turn ^= 1;
@@ -506,8 +537,8 @@ static enum err msm_in_ranges(struct backend_slot *s, bool h) {
 static enum err slot_msm(struct backend_slot *s, enum key_points which) {
     const struct gpu_layout *l = &s->key->layout;
     bool h = which == KEY_H;
-    TRY(begin(s, step_of(which)));
-    ASSERT(h || !s->h_begun); /* H comes last: its pairs replace the witness's */
+    TRY(begin(s, msm_step(which)));
+    ASSERT(h || !s->h_begun); /* H comes last */
     s->h_begun = h;
     if (l->parts_count > 1) {
         if (!s->witness_begun) { /* the first brings all others along */
@@ -515,16 +546,23 @@ static enum err slot_msm(struct backend_slot *s, enum key_points which) {
             TRY(msm_in_ranges(s, true));
             TRY(msm_in_ranges(s, false));
         }
-        return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
+        return gpu_event_record(s->done[msm_step(which) + 1], s->streams.tail[0]);
     }
     if (h) {
+        if (l->h_pairs.at == l->pairs.at) { /* its pairs replace the witness's */
+            TRY(gpu_msm_join(&s->streams));
+        }
         TRY(pairs_sort(s, PAIRS_H, true));
     }
     TRY(gpu_event_wait(s->sorted));
+    if (s->watch->in_turn) {
+        TRY(gpu_msm_wait(&s->streams));
+        TRY(gpu_event_record(s->began[which], s->streams.main));
+    }
     TRY(msm_start(s, which, &s->pairs[h ? PAIRS_H : PAIRS_WITNESS],
-                  s->key->memory + l->points[which].at));
+                  s->key->memory + l->points[which].at, s->sorted));
     s->turn ^= 1;
-    return gpu_event_record(s->done[step_of(which) + 1], s->streams.tail[0]);
+    return gpu_event_record(s->done[msm_step(which) + 1], s->streams.tail[0]);
 }
 
 static enum err slot_collect(struct backend_rest **rest, struct sums *out, struct step_times *times,
@@ -532,15 +570,19 @@ static enum err slot_collect(struct backend_rest **rest, struct sums *out, struc
     const struct gpu_layout *l = &s->key->layout;
     struct backend_rest *left = NULL;
     TRY(begin(s, STEP_MSM_H));
-    for (unsigned i = 0; l->parts_count == 1 && i < KEY_H; i++) {
-        TRY(gpu_event_wait(s->done[step_of(i) + 1])); /* while the device works on the later ones */
-        gpu_msm_finish(sum_of(&s->added, i), &s->pairs[PAIRS_WITNESS], resident_group(l, i),
-                       s->pinned + l->results[i].at);
+    for (size_t i = 0; l->parts_count == 1 && msm_order[i] != KEY_H; i++) {
+        enum key_points which = msm_order[i];
+        TRY(gpu_event_wait(s->done[msm_step(which) + 1])); /* while the device is at later ones */
+        gpu_msm_finish(sum_of(&s->added, which), &s->pairs[PAIRS_WITNESS], resident_group(l, which),
+                       s->pinned + l->results[which].at);
     }
     TRY(gpu_event_wait(s->done[STEP_MSM_H + 1]));
     uint64_t done_ns = clock_ns();
-    for (unsigned step = STEP_WITNESS; step <= STEP_MSM_H; step++) {
-        TRY(gpu_event_ns(&times->ns[step], s->done[step], s->done[step + 1]));
+    for (unsigned i = 0; l->parts_count == 1 && i < KEY_POINTS_COUNT; i++) {
+        TRY(book_msm(s, msm_order[i], s->done[msm_step(msm_order[i]) + 1]));
+    }
+    for (unsigned i = 0; l->parts_count == 1 && s->watch->in_turn && i < KEY_POINTS_COUNT; i++) {
+        TRY(gpu_event_ns(&s->times.ns[msm_step(i)], s->began[i], s->done[msm_step(i) + 1]));
     }
     TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
     TRY(l->parts_count > 1
@@ -548,6 +590,7 @@ static enum err slot_collect(struct backend_rest **rest, struct sums *out, struc
             : gpu_rest_new(&left, &s->pairs[PAIRS_H], resident_group(l, KEY_H),
                            s->pinned + l->results[KEY_H].at, l->results[KEY_H].bytes));
     s->summed = true;
+    memcpy(times->ns, s->times.ns, sizeof times->ns);
     times->finish_ns = clock_ns() - done_ns;
     *out = s->added;
     *rest = left;
@@ -587,14 +630,14 @@ static enum err slot_h_scalars(uint8_t *out, struct backend_slot *s) {
  * next job's first step, and nobody waits for it. */
 static void slot_wipe(struct backend_slot *s) {
     const struct gpu_layout *l = &s->key->layout;
+    if (!s->summed) { /* ended early: kernels and copies may still be at it */
+        IGNORE(gpu_msm_wait(&s->streams));
+        IGNORE(gpu_stream_wait(s->in.stream));
+    }
     for (unsigned i = 0; i < GPU_TURNS; i++) {
         IGNORE(gpu_stream_after(s->streams.main, s->streams.reduced[i]));
     }
     IGNORE(gpu_fill(s->memory, 0, l->wiped_bytes, s->streams.main));
-    if (!s->summed) { /* ended early: kernels and copies may still be at it */
-        IGNORE(gpu_stream_wait(s->streams.main));
-        IGNORE(gpu_stream_wait(s->in.stream));
-    }
     copiers_wipe(s->key->backend->copiers, s->pinned + l->staged.at, s->staged_bytes);
     mem_wipe(s->pinned + l->counts[0].at, l->pinned_bytes - l->counts[0].at); /* and results */
     mem_wipe(s->pairs, sizeof s->pairs);

@@ -165,7 +165,7 @@ struct gpu_pairs {
     struct gpu_pair_counts *host; /* pinned; valid after the events recorded behind the two calls */
     /* Device, when shared: the lists of every chunk and round, and what is left of the runs, by run id. */
     uint32_t *lists, *last_keys, *last_refs;
-    bool lists_made;
+    bool lists_made, lists_there; /* by the last MSM, by one before it */
 };
 /* Sets up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
 static inline unsigned gpu_pairs_sets(const struct gpu_pairs *p) {
@@ -182,12 +182,19 @@ static inline uint32_t gpu_ones_batches(const struct gpu_pairs *p) {
 }
 enum { GPU_TURNS = 2 };
 struct gpu_msm_streams {
-    struct gpu_stream *main, *lane[GPU_LANES_MAX], *tail[2];
-    struct gpu_event *fork, *join[GPU_LANES_MAX], *split, *joined;
+    struct gpu_stream *main, *lane[GPU_LANES_MAX], *tail[2], *clear;
+    struct gpu_event *fork, *join[GPU_LANES_MAX], *joined;
+    struct gpu_event *cleared[GPU_TURNS]; /* that turn's buckets are empty */
     struct gpu_event *reduced[GPU_TURNS]; /* the result of the last MSM of that turn is there */
+    size_t lane_bytes;                    /* of the last MSM's lanes */
+    unsigned next_lane;
 };
 FALLIBLE gpu_msm_streams_open(struct gpu_msm_streams *out); /* zeroed before; half-open on error */
 void gpu_msm_streams_close(struct gpu_msm_streams *s);
+/* Main goes on when no MSM reads points or pairs any longer. */
+FALLIBLE gpu_msm_join(const struct gpu_msm_streams *s);
+/* The host waits for everything. */
+FALLIBLE gpu_msm_wait(const struct gpu_msm_streams *s);
 /* Pairs of points that are added: listed, or (p, p + 2^log2) in groups. */
 struct gpu_pairing {
     const uint32_t *list; /* 2 references a pair; NULL: regular */
@@ -294,10 +301,11 @@ struct gpu_msm_bytes gpu_msm_bytes(const struct gpu_msm_shape *shape,
 size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape,
                             const struct gpu_group *group); /* pinned */
 /* Sum of the pairs' points, left in `result` (pinned) for gpu_msm_finish once streams->reduced[turn] has come. Turns
- * alternate; streams->main goes on as soon as points and pairs are no longer read. */
+ * alternate. It begins when `ready` has come, NULL: when main has come so far, and main does not wait for it: gpu_msm_join
+ * before points or pairs are written. */
 FALLIBLE gpu_msm_run(struct gpu_pairs *pairs, const struct gpu_group *group, const void *points,
                      const struct gpu_msm_memory *memory, void *result, unsigned turn,
-                     const struct gpu_msm_streams *streams);
+                     struct gpu_event *ready, struct gpu_msm_streams *streams);
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *pairs, const struct gpu_group *group,
                     const void *result); /* host arithmetic, about half a millisecond */
 

@@ -31,6 +31,7 @@ enum {
     PARTS_MAX = 64, /* with more, only the last resorts are tried */
     INBOX_SHARE_OF_RANGES = 16
 };
+static const size_t PAIRS_APART_MAX = (size_t)2 << 30;
 
 const struct gpu_curve *gpu_curve_of(enum curve_id id) {
     return id == CURVE_BN254 ? &bn254_gpu : &bls12_381_gpu;
@@ -138,7 +139,8 @@ static void choose_g1_lanes(struct gpu_layout *l) {
 }
 
 /* Witness, a, b, h and pairs: what a job leaves behind, wiped as one. Ranges are sorted when the quotient is made: those of H over a
- * and b, those of the witness, when the sum over H is under way, over h, too. */
+ * and b, those of the witness, when the sum over H is under way, over h, too. Where they are small, and so is what hides a sort, those of H
+ * have memory of their own and are sorted beside the witness's MSMs. */
 static size_t place_vectors(struct gpu_layout *l, const struct key_shape *shape) {
     size_t used = 0, vector = (size_t)shape->domain_size * SCALAR_BYTES,
            pairs = gpu_pairs_bytes(&l->witness_msm), h_pairs = gpu_pairs_bytes(&l->h_msm);
@@ -153,7 +155,9 @@ static size_t place_vectors(struct gpu_layout *l, const struct key_shape *shape)
         l->h_pairs = piece(&over_ab, h_pairs);
         used = max_size(used, max_size(over_h, over_ab));
     } else {
-        l->pairs = l->h_pairs = piece(&used, max_size(pairs, h_pairs));
+        bool apart = !l->lean && pairs + h_pairs <= PAIRS_APART_MAX;
+        l->pairs = piece(&used, apart ? pairs : max_size(pairs, h_pairs));
+        l->h_pairs = apart ? piece(&used, h_pairs) : l->pairs;
     }
     l->wiped_bytes = used;
     return used;

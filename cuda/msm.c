@@ -196,7 +196,7 @@ enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *
     p->run_end = space.run_end;
     p->last_keys = space.last_keys;
     p->last_refs = space.last_refs;
-    p->lists_made = false;
+    p->lists_made = p->lists_there = false;
     if (!p->host->pairs_count) {
         return OK;
     }
@@ -225,7 +225,8 @@ struct lane {
 struct msm_space {
     struct lane lane[GPU_LANES_MAX], tail[2];
     void *buckets, *extra, *results;
-    size_t results_bytes, extra_bytes;
+    size_t results_bytes, extra_bytes, lane_bytes;
+    struct gpu_event *cleared; /* buckets, extra and results are this MSM's */
 };
 
 static uint32_t pairs_per_thread(uint32_t pairs, unsigned sm_count) {
@@ -284,6 +285,7 @@ static struct gpu_msm_bytes msm_space_carve(struct msm_space *out,
     for (unsigned i = 0; i < shape->lanes_count; i++) {
         lane_carve(&out->lane[i], &lanes, shape, z, g->coordinate_bytes);
     }
+    out->lane_bytes = lanes.used / shape->lanes_count;
     out->results_bytes = align_up((z->results_count + (size_t)z->ones_batches_max * GPU_ONES_SUMS) *
                                   g->result_bytes);
     out->extra_bytes = align_up((size_t)z->chunks_max * 2 * g->coordinate_bytes);
@@ -390,6 +392,7 @@ static enum err lane_scatter(struct lane *l, const struct gpu_pairs *p, const st
         l->keys_now = keys;
         l->refs_now = refs;
     }
+    TRY(gpu_stream_after(s, space->cleared));
     return g->scatter(space->buckets, space->extra, &pairing, l->keys_now, l->round ? 0 : l->chunk,
                       l->refs_now, l->round ? 0 : REF_POINT, l->count, l->chunk,
                       p->host->chunk[l->chunk].continues, s);
@@ -420,20 +423,46 @@ static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p
     return OK;
 }
 
-static enum err fork_lanes(const struct gpu_msm_streams *st, unsigned lanes) {
-    TRY(gpu_event_record(st->fork, st->main));
-    for (unsigned i = 0; i < lanes; i++) {
-        TRY(gpu_stream_after(st->lane[i], st->fork));
+static enum err after_lanes(struct gpu_stream *s, const struct gpu_msm_streams *st) {
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        TRY(gpu_stream_after(s, st->join[i]));
     }
     return OK;
 }
 
-static enum err join_lanes(const struct gpu_msm_streams *st, unsigned lanes) {
-    for (unsigned i = 0; i < lanes; i++) {
-        TRY(gpu_event_record(st->join[i], st->lane[i]));
-        TRY(gpu_stream_after(st->main, st->join[i]));
+/* Chunks of one MSM are in flight beside the last ones of the MSM before it, in lanes that those have left; unless lanes of this
+ * one lie elsewhere, the lists that it reads are still being made, or the reduction is in the lanes. */
+static enum err fork_lanes(struct gpu_msm_streams *st, struct gpu_pairs *p,
+                           const struct msm_space *space, struct gpu_event *ready) {
+    bool beside = space->lane_bytes == st->lane_bytes && p->shape.overlap &&
+                  (p->lists_there || !p->shape.shared);
+    if (!ready) {
+        TRY(gpu_event_record(st->fork, st->main));
+        ready = st->fork;
     }
+    for (unsigned i = 0; i < p->shape.lanes_count; i++) {
+        TRY(gpu_stream_after(st->lane[i], ready));
+        TRY(beside ? OK : after_lanes(st->lane[i], st));
+        for (unsigned t = 0; t < GPU_TURNS && !p->shape.overlap; t++) {
+            TRY(gpu_stream_after(st->lane[i], st->reduced[t]));
+        }
+    }
+    st->lane_bytes = space->lane_bytes;
+    p->lists_there = p->lists_made;
     return OK;
+}
+
+/* Both reductions wait for all lanes. */
+static enum err join_lanes(const struct gpu_msm_streams *st) {
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        TRY(gpu_event_record(st->join[i], st->lane[i]));
+    }
+    TRY(after_lanes(st->tail[0], st));
+    return after_lanes(st->tail[1], st);
+}
+
+enum err gpu_msm_join(const struct gpu_msm_streams *st) {
+    return after_lanes(st->main, st);
 }
 
 /* --- ones --- */
@@ -487,21 +516,19 @@ static enum err sum_ones(struct lane *l, const struct gpu_pairs *p, const struct
 }
 
 /* --- one MSM --- */
-/* Ones first, then rounds of the chunks in flight, launched in turn. */
+/* Rounds of the chunks in flight, launched in turn, then the ones. */
 static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
                            const struct gpu_group *g, const void *points,
-                           const struct gpu_msm_streams *st) {
+                           struct gpu_msm_streams *st) {
     uint64_t chunk_size = (uint64_t)1 << p->shape.chunk_log2;
     uint32_t chunks = (uint32_t)((p->host->pairs_count + chunk_size - 1) >> p->shape.chunk_log2),
              next = 0, active = 0;
     ASSERT(chunks <= p->sizes.chunks_max);
-    for (uint32_t i = 0; i < gpu_ones_batches(p); i++) {
-        unsigned lane = p->shape.lanes_count - 1 - i % p->shape.lanes_count;
-        TRY(sum_ones(&space->lane[lane], p, g, points, space->results, i, st->lane[lane]));
-    }
+    unsigned lanes = p->shape.lanes_count, first = st->next_lane % lanes;
     bool busy[GPU_LANES_MAX] = {false};
     while (active || next < chunks) {
-        for (unsigned i = 0; i < p->shape.lanes_count; i++) {
+        for (unsigned j = 0; j < lanes; j++) {
+            unsigned i = (first + j) % lanes;
             if (!busy[i] && next < chunks) {
                 lane_start(&space->lane[i], p, next++);
                 busy[i] = true;
@@ -512,6 +539,12 @@ static enum err run_chunks(struct msm_space *space, const struct gpu_pairs *p,
                 active -= !busy[i];
             }
         }
+    }
+    st->next_lane = first + chunks;
+    for (uint32_t i = 0; i < gpu_ones_batches(p); i++) {
+        unsigned lane = st->next_lane++ % lanes;
+        TRY(gpu_stream_after(st->lane[lane], space->cleared));
+        TRY(sum_ones(&space->lane[lane], p, g, points, space->results, i, st->lane[lane]));
     }
     return OK;
 }
@@ -569,28 +602,34 @@ static enum err download_results(void *result, const struct msm_space *space,
                         chunks * 2 * g->coordinate_bytes, s);
 }
 
+/* Empty buckets, behind the last MSM that had them. */
+static enum err clear_buckets(struct msm_space *space, const struct gpu_pairs *p,
+                              const struct gpu_group *g, unsigned turn,
+                              const struct gpu_msm_streams *st) {
+    size_t buckets = (size_t)gpu_pairs_sets(p) << (p->shape.window_bits - 1);
+    for (unsigned t = 0; t < GPU_TURNS; t++) {
+        TRY(t == turn || !p->shape.overlap ? gpu_stream_after(st->clear, st->reduced[t]) : OK);
+    }
+    TRY(gpu_fill(space->buckets, 0, buckets * 2 * g->coordinate_bytes, st->clear));
+    space->cleared = st->cleared[turn];
+    return gpu_event_record(space->cleared, st->clear);
+}
+
 enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void *points,
                      const struct gpu_msm_memory *memory, void *result, unsigned turn,
-                     const struct gpu_msm_streams *st) {
+                     struct gpu_event *ready, struct gpu_msm_streams *st) {
     struct msm_space space;
     msm_space_carve(&space, &p->shape, &p->sizes, g, memory, turn);
-    size_t buckets = (size_t)gpu_pairs_sets(p) << (p->shape.window_bits - 1);
-    TRY(gpu_stream_after(st->main, st->reduced[turn]));
-    TRY(gpu_fill(space.buckets, 0, buckets * 2 * g->coordinate_bytes, st->main));
-    TRY(fork_lanes(st, p->shape.lanes_count));
+    TRY(clear_buckets(&space, p, g, turn, st));
+    TRY(fork_lanes(st, p, &space, ready));
     TRY(run_chunks(&space, p, g, points, st));
     p->lists_made = p->shape.shared;
-    TRY(join_lanes(st, p->shape.lanes_count));
-    TRY(gpu_event_record(st->split, st->main));
-    for (unsigned i = 0; i < 2; i++) {
-        TRY(gpu_stream_after(st->tail[i], st->split));
-    }
+    TRY(join_lanes(st));
     /* The last reduction ends in tail 0, and reads there what tail 1 has left. */
     TRY(gpu_stream_after(st->tail[1], st->reduced[turn ^ 1]));
     TRY(reduce_buckets(&space, p, g, st));
     TRY(download_results(result, &space, p, g, st->tail[0]));
-    TRY(gpu_event_record(st->reduced[turn], st->tail[0]));
-    return p->shape.overlap ? OK : gpu_stream_after(st->main, st->reduced[turn]);
+    return gpu_event_record(st->reduced[turn], st->tail[0]);
 }
 
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_group *g,
@@ -603,7 +642,7 @@ void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_g
 enum err gpu_msm_streams_open(struct gpu_msm_streams *st) {
     TRY(gpu_stream_open(&st->main));
     TRY(gpu_event_open(&st->fork));
-    TRY(gpu_event_open(&st->split));
+    TRY(gpu_stream_open(&st->clear));
     TRY(gpu_event_open(&st->joined));
     for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
         TRY(gpu_stream_open(&st->lane[i]));
@@ -611,6 +650,7 @@ enum err gpu_msm_streams_open(struct gpu_msm_streams *st) {
     }
     for (unsigned i = 0; i < GPU_TURNS; i++) {
         TRY(gpu_stream_open(&st->tail[i]));
+        TRY(gpu_event_open(&st->cleared[i]));
         TRY(gpu_event_open(&st->reduced[i]));
     }
     return OK;
@@ -619,7 +659,7 @@ enum err gpu_msm_streams_open(struct gpu_msm_streams *st) {
 void gpu_msm_streams_close(struct gpu_msm_streams *st) {
     gpu_stream_close(&st->main);
     gpu_event_close(&st->fork);
-    gpu_event_close(&st->split);
+    gpu_stream_close(&st->clear);
     gpu_event_close(&st->joined);
     for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
         gpu_stream_close(&st->lane[i]);
@@ -627,8 +667,19 @@ void gpu_msm_streams_close(struct gpu_msm_streams *st) {
     }
     for (unsigned i = 0; i < GPU_TURNS; i++) {
         gpu_stream_close(&st->tail[i]);
+        gpu_event_close(&st->cleared[i]);
         gpu_event_close(&st->reduced[i]);
     }
+}
+
+enum err gpu_msm_wait(const struct gpu_msm_streams *st) {
+    TRY(gpu_stream_wait(st->main));
+    for (unsigned i = 0; i < GPU_LANES_MAX; i++) {
+        TRY(gpu_stream_wait(st->lane[i]));
+    }
+    TRY(gpu_stream_wait(st->clear));
+    TRY(gpu_stream_wait(st->tail[0]));
+    return gpu_stream_wait(st->tail[1]);
 }
 
 /* --- additions for others: sums.h --- */

@@ -53,13 +53,13 @@ FALLIBLE bench_rig_open(struct bench_rig *out, const struct backend_options *opt
 
 FALLIBLE bench_rig_run(struct step_times *out, struct bench_rig *r) {
     const struct backend_ops *ops = r->backend->ops;
-    struct job_watch watch = {0};
+    struct job_watch watch = {.in_turn = true};
     struct sums sums;
     TRY(ops->witness(r->slot, &r->witness, &watch));
     TRY(ops->evaluate(r->slot));
     TRY(ops->quotient(r->slot));
     for (int k = 0; k < KEY_POINTS_COUNT; k++) {
-        TRY(ops->msm(r->slot, (enum key_points)k));
+        TRY(ops->msm(r->slot, msm_order[k]));
     }
     return ops->sums(&sums, out, r->slot);
 }

@@ -18,3 +18,11 @@ void backend_close(struct backend **b) {
         *b = NULL;
     }
 }
+
+const enum key_points msm_order[KEY_POINTS_COUNT] = {KEY_B2, KEY_A, KEY_B1, KEY_L, KEY_H};
+
+enum prove_step msm_step(enum key_points which) {
+    static const enum prove_step steps[KEY_POINTS_COUNT] = {STEP_MSM_A, STEP_MSM_B1, STEP_MSM_B2,
+                                                            STEP_MSM_L, STEP_MSM_H};
+    return steps[which];
+}

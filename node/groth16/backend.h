@@ -38,7 +38,13 @@ struct sums {
     struct g2 b2;
 };
 
+/* The order of a proof's MSMs. B2 is first, as what a device does behind it takes longest and then lies beside the others; H is last,
+ * as its scalars come last. */
+extern const enum key_points msm_order[KEY_POINTS_COUNT];
+enum prove_step msm_step(enum key_points which);
+
 struct step_times {
+    /* Of steps that run beside each other each has what it took longer than those before it. */
     uint64_t ns[STEP_COUNT];
     /* The part of STEP_WITNESS in which the device waited for its data; 0 where nothing is copied. */
     uint64_t upload_ns;
@@ -64,6 +70,7 @@ struct job_watch {
     _Atomic int step;             /* enum prove_step */
     _Atomic uint32_t permille;    /* of the whole proof */
     _Atomic uint64_t progress_ns; /* clock_ns of the last sign of life */
+    bool in_turn; /* benches: no step runs beside another, so that each has its own time */
 };
 
 /* A job's vectors on their way to where the backend computes, ahead of its turn: the assignment, or a, b and the assignment. */

@@ -22,8 +22,8 @@
 
 /* Where the bar stands when a step begins; the shares of a bit-mixed circuit on a processor. */
 static const uint32_t step_permille[STEP_COUNT] = {
-    [STEP_WITNESS] = 0,    [STEP_EVALUATE] = 10, [STEP_QUOTIENT] = 40, [STEP_MSM_A] = 200,
-    [STEP_MSM_B1] = 330,   [STEP_MSM_B2] = 430,  [STEP_MSM_L] = 700,   [STEP_MSM_H] = 820,
+    [STEP_WITNESS] = 0,    [STEP_EVALUATE] = 10, [STEP_QUOTIENT] = 40, [STEP_MSM_B2] = 200,
+    [STEP_MSM_A] = 470,    [STEP_MSM_B1] = 600,  [STEP_MSM_L] = 700,   [STEP_MSM_H] = 820,
     [STEP_ASSEMBLE] = 980, [STEP_VERIFY] = 985,
 };
 
@@ -65,22 +65,15 @@ static enum err begin_step(struct job_watch *watch, enum prove_step step) {
 static enum err run_backend(struct sums *out, struct backend_rest **rest, struct step_times *times,
                             struct backend *b, struct backend_slot *slot, const struct witness *w,
                             struct job_watch *watch) {
-    static const struct {
-        enum prove_step step;
-        enum key_points points;
-    } msms[] = {
-        {STEP_MSM_A, KEY_A}, {STEP_MSM_B1, KEY_B1}, {STEP_MSM_B2, KEY_B2},
-        {STEP_MSM_L, KEY_L}, {STEP_MSM_H, KEY_H},
-    };
     TRY(begin_step(watch, STEP_WITNESS));
     TRY(b->ops->witness(slot, w, watch));
     TRY(begin_step(watch, STEP_EVALUATE));
     TRY(b->ops->evaluate(slot));
     TRY(begin_step(watch, STEP_QUOTIENT));
     TRY(b->ops->quotient(slot));
-    for (size_t i = 0; i < COUNT_OF(msms); i++) {
-        TRY(begin_step(watch, msms[i].step));
-        TRY(b->ops->msm(slot, msms[i].points));
+    for (size_t i = 0; i < KEY_POINTS_COUNT; i++) {
+        TRY(begin_step(watch, msm_step(msm_order[i])));
+        TRY(b->ops->msm(slot, msm_order[i]));
     }
     return rest && b->ops->collect ? b->ops->collect(rest, out, times, slot)
                                    : b->ops->sums(out, times, slot);

@@ -229,7 +229,7 @@ static void job_start(const struct job *j, const struct witness *w, struct job_w
     CHECK_OK(j->b->ops->evaluate(j->slot));
     CHECK_OK(j->b->ops->quotient(j->slot));
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
-        CHECK_OK(j->b->ops->msm(j->slot, i));
+        CHECK_OK(j->b->ops->msm(j->slot, msm_order[i]));
     }
 }
 

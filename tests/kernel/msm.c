@@ -11,7 +11,10 @@
 #include <string.h>
 
 enum base_mix { BASES_DISTINCT, BASES_EQUAL, BASES_OPPOSITE, BASES_WITH_INFINITY };
-enum { STEP_POINTS = 1 << 13 }; /* distinct points before they repeat */
+enum {
+    STEP_POINTS = 1 << 13, /* distinct points before they repeat */
+    MSMS_MAX = 5
+};
 
 struct bases {
     uint8_t *packed;  /* owned */
@@ -97,7 +100,7 @@ struct msm_case {
     enum base_mix bases;
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
     bool one_at_a_time;                      /* no overlap */
-    bool again;                              /* a second time over the same pairs */
+    bool again;                              /* MSMS_MAX times over the same pairs */
     bool table;                              /* points with their multiples */
     unsigned repeats;                        /* timed */
 };
@@ -212,34 +215,38 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     void *pairs_space = device_take(gpu_pairs_bytes(&shape)),
          *tiles = device_take(gpu_tiles_bytes(&shape));
     struct gpu_pair_counts *counts = device_pinned(sizeof *counts);
-    void *result = device_pinned(gpu_msm_result_bytes(&shape, group));
+    unsigned msms = m->again ? MSMS_MAX : 1;
+    void *results[MSMS_MAX];
+    for (unsigned i = 0; i < msms; i++) {
+        results[i] = device_pinned(gpu_msm_result_bytes(&shape, group));
+    }
     struct msm_setup setup = {0};
     setup_open(&setup);
     uint64_t ns[64];
     for (unsigned run = 0; run <= m->repeats; run++) {
         struct gpu_pairs pairs;
-        struct point got = {{0}};
         CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
         CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, device_scalars, tiles, counts,
                                  setup.streams.main));
         wait_here(&setup);
         CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
         wait_here(&setup);
-        unsigned turn = run % GPU_TURNS;
-        CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, result, turn, &setup.streams));
-        if (m->again) { /* with the first one's lists */
-            CHECK_OK(gpu_event_wait(setup.streams.reduced[turn]));
-            memset(result, 0xa5, gpu_msm_result_bytes(&shape, group));
-            CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, result, turn, &setup.streams));
+        for (unsigned i = 0; i < msms;
+             i++) { /* beside each other, the later ones with the first one's lists */
+            CHECK_OK(gpu_msm_run(&pairs, group, points, &memory, results[i], i % GPU_TURNS,
+                                 i % 2 ? setup.counted : NULL, &setup.streams));
         }
         CHECK_OK(gpu_event_record(setup.to, setup.streams.tail[0]));
         CHECK_OK(gpu_event_wait(setup.to));
-        gpu_msm_finish(got.w, &pairs, group, result);
-        CHECK_MSG(!memcmp(&got, &want, sizeof got),
-                  "%s G%d: wrong sum of %zu points, %s scalars, bases %d, window %u, chunks of "
-                  "2^%u, run %u",
-                  c->name, g == GROUP_G1 ? 1 : 2, m->count, mix_name(m->scalars), (int)m->bases,
-                  shape.window_bits, shape.chunk_log2, run);
+        for (unsigned i = 0; i < msms; i++) {
+            struct point got = {{0}};
+            gpu_msm_finish(got.w, &pairs, group, results[i]);
+            CHECK_MSG(!memcmp(&got, &want, sizeof got),
+                      "%s G%d: wrong sum of %zu points, %s scalars, bases %d, window %u, chunks of "
+                      "2^%u, run %u, MSM %u over these pairs",
+                      c->name, g == GROUP_G1 ? 1 : 2, m->count, mix_name(m->scalars), (int)m->bases,
+                      shape.window_bits, shape.chunk_log2, run, i);
+        }
         if (run) {
             CHECK_OK(gpu_event_ns(&ns[run - 1], setup.from, setup.to));
         }
@@ -366,7 +373,20 @@ static void claim_shapes(void) {
     CHECK_EQ(20, gpu_msm_window(1 << 20, 255, true));
 }
 
-/* The four MSMs of a witness (A, B1, L in G1, B2 in G2) over the same scalars, each on its own and together. */
+/* In G1, as many as fit the memory of G2's. */
+static unsigned g1_lanes_of(struct gpu_msm_shape shape, const struct gpu_curve *gpu) {
+    size_t room = gpu_msm_bytes(&shape, gpu->g2).lanes;
+    unsigned lanes = shape.lanes_count;
+    for (; lanes < GPU_LANES_MAX; lanes++) {
+        shape.lanes_count = lanes + 1;
+        if (gpu_msm_bytes(&shape, gpu->g1).lanes > room) {
+            break;
+        }
+    }
+    return lanes;
+}
+
+/* The four MSMs of a witness (B2 in G2, A, B1, L in G1) over the same scalars, each on its own and together. */
 static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     enum { RUNS = 7, SETS = 4 };
     const struct device *dev = device_of_test();
@@ -375,6 +395,7 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     struct msm_case m = {.count = (size_t)1 << log2, .scalars = mix};
     struct gpu_msm_shape shape = shape_of(&m, gpu, dev->info.sm_count);
     shape.shared = true;
+    unsigned g1_lanes = g1_lanes_of(shape, gpu);
     const void *points[2];
     for (unsigned g = 0; g < 2; g++) {
         AUTO(bases_done) struct bases bases = {0};
@@ -409,10 +430,11 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
             CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
             wait_here(&setup);
             for (unsigned i = 0; i < SETS; i++) {
-                bool g2 = i == 2;
+                bool g2 = i == 0;
                 if (what == i || what == SETS) {
+                    pairs.shape.lanes_count = g2 || what < SETS ? shape.lanes_count : g1_lanes;
                     CHECK_OK(gpu_msm_run(&pairs, g2 ? gpu->g2 : gpu->g1, points[g2], &memory,
-                                         result[i], i % GPU_TURNS, &setup.streams));
+                                         result[i], i % GPU_TURNS, NULL, &setup.streams));
                 }
             }
             CHECK_OK(gpu_event_record(setup.to, setup.streams.tail[0]));
@@ -426,9 +448,11 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     }
     double sum = ms[0] + ms[1] + ms[2] + ms[3];
     printf("{\"bench\": \"four msm\", \"curve\": \"%s\", \"log2\": %u, \"scalars\": \"%s\", "
+           "\"chunk_log2\": %u, "
            "\"g1_ms\": %.3f, \"g2_ms\": %.3f, \"sum_ms\": %.3f, \"together_ms\": %.3f, \"share\": "
            "%.3f}\n",
-           c->name, log2, mix_name(mix), ms[0], ms[2], sum, ms[SETS], ms[SETS] / sum);
+           c->name, log2, mix_name(mix), shape.chunk_log2, ms[1], ms[0], sum, ms[SETS],
+           ms[SETS] / sum);
     setup_close(&setup);
     device_done();
 }
@@ -461,6 +485,7 @@ static void bench(void) {
     };
     const char *only = getenv("BELLOWS_BENCH_LOG2"); /* sizes up to this one */
     size_t most = only ? (size_t)1 << strtoul(only, NULL, 10) : SIZE_MAX;
+    const char *least = getenv("BELLOWS_BENCH_FROM"); /* of four together; they end at 22 */
     if (device_of_test()->emulated) {
         return;
     }
@@ -470,7 +495,8 @@ static void bench(void) {
         }
     }
     for (unsigned i = 0; i < CURVES_COUNT; i++) {
-        for (unsigned log2 = 20; log2 <= 22; log2 += 2) {
+        for (unsigned log2 = least ? (unsigned)strtoul(least, NULL, 10) : 20; log2 <= 22;
+             log2 += 2) {
             bench_four(curves_tested[i], log2, MIX_UNIFORM);
             bench_four(curves_tested[i], log2, MIX_WITNESS);
         }

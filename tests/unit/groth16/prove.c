@@ -499,7 +499,12 @@ static void claim_cancelled(void) {
     close_contenders(contenders, count);
 }
 
-/* The operations up to STEP_MSM_H see their own step; a cancel flag set in one of them stops the job before the next. */
+/* The steps in their order: the MSMs in that of msm_order. */
+static int step_at(unsigned place) {
+    return place < STEP_MSM_A ? (int)place : (int)msm_step(msm_order[place - STEP_MSM_A]);
+}
+
+/* The operations up to the last MSM see their own step; a cancel flag set in one of them stops the job before the next. */
 static void claim_steps(void) {
     struct oracle_case c = oracle_case_named("bn128", "base");
     struct opened o;
@@ -510,16 +515,16 @@ static void claim_steps(void) {
     oracle_read(&oracle, &c);
     CHECK_OK(reference_backend_open(&backend));
     seat_open(&s, backend, o.key);
-    for (int cancel_in = -1; cancel_in <= STEP_MSM_H; cancel_in++) {
+    for (int place = -1; place <= STEP_MSM_H; place++) { /* -1: not cancelled */
         struct prove_result result = {0};
-        reference_cancel_in(backend, cancel_in);
+        reference_cancel_in(backend, place < 0 ? -1 : step_at((unsigned)place));
         s.watch.cancel = 0;
         enum err code = seat_prove(&result, &s, o.key, &o.witness, &oracle.blinding);
-        CHECK_EQ(cancel_in < 0 ? OK : E_CANCELLED, code);
+        CHECK_EQ(place < 0 ? OK : E_CANCELLED, code);
         struct reference_trace trace = reference_trace(backend);
-        CHECK_EQ(cancel_in < 0 ? STEP_MSM_H + 1 : cancel_in + 1, trace.count);
+        CHECK_EQ(place < 0 ? STEP_MSM_H + 1 : place + 1, trace.count);
         for (unsigned i = 0; i < trace.count; i++) {
-            CHECK_EQ((int)i, trace.steps[i]);
+            CHECK_EQ(step_at(i), trace.steps[i]);
         }
         prove_result_done(&result);
     }
