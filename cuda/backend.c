@@ -48,7 +48,7 @@ struct gpu_backend {
     struct backend base; /* first */
     struct gpu_device device;
     uint64_t memory_bytes; /* what keys and slots may take */
-    bool key_tables;
+    enum key_tables key_tables;
     void *bounce; /* owned: pinned, BOUNCE_BYTES, for what comes back */
     struct gpu_stream *stream;
     struct gpu_loader *loader; /* owned: of keys */
@@ -107,7 +107,8 @@ static void backend_close_gpu(struct backend *b) {
 
 static enum err layout_of(struct gpu_layout *out, const struct gpu_backend *b,
                           const struct key_shape *shape) {
-    return gpu_layout_of(out, shape, b->device.sm_count, b->memory_bytes, b->key_tables);
+    return gpu_layout_choose(out, shape, b->device.sm_count, b->memory_bytes, b->key_tables,
+                             b->base.room_bytes);
 }
 
 static enum err backend_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
@@ -119,6 +120,7 @@ static enum err backend_plan(struct plan *out, struct backend *b, const struct k
         .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES + gpu_loader_pinned_bytes(),
         .device_bytes = l.key_bytes + l.slot_bytes,
         .key_bytes_resident = l.key_bytes,
+        .multiples = l.multiples,
         .expected_ns = gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
         .chunks_count = 1};
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
@@ -731,7 +733,7 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
     b->key_tables = options->key_tables;
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
-    b->base.memory_bytes = b->memory_bytes;
+    b->base.memory_bytes = b->base.room_bytes = b->memory_bytes;
     gpu_bus_address(bus, sizeof bus, b->device.idx);
     b->base.numa_node = numa_node_of_pci(bus);
     TRY(gpu_pinned_open(&b->bounce, BOUNCE_BYTES));

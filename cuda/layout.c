@@ -10,8 +10,8 @@
  *                    and of the next job only what is packed is taken in ahead                    the buckets again
  *   streaming        points of B2, then H, then all stay in the file and come range by range    what the bus takes
  *
- * The other way round, where asked for: multiples of all points for every window, a seventh of the additions for some twelve
- * times the memory of the key (table.h).
+ * The other way round, where asked for or left to the plan and half of the free memory holds it: multiples of all points for every
+ * window, a tenth less time for nine to eleven times the memory of the key (table.h).
  *
  * Very small chunks are the last resort; they are what tests force on small keys.
  */
@@ -383,6 +383,23 @@ enum err gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, un
             (double)s.now.key_bytes / (1 << 20), (double)s.now.slot_bytes / (1 << 20),
             (double)memory_bytes / (1 << 20));
     *out = s.best;
+    return OK;
+}
+
+enum err gpu_layout_choose(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
+                           uint64_t memory_bytes, enum key_tables tables, uint64_t room_bytes) {
+    struct search with = {.shape = shape,
+                          .sm_count = sm_count,
+                          .memory_bytes =
+                              (room_bytes < memory_bytes ? room_bytes : memory_bytes) / 2,
+                          .now.gpu = gpu_curve_of(shape->curve)};
+    TRY(gpu_layout_of(out, shape, sm_count, memory_bytes, tables == KEY_TABLES_ON));
+    if (tables == KEY_TABLES_AUTO) {
+        try_workspaces(&with, (struct attempt){.parts = 1, .multiples = true});
+    }
+    if (with.found && with.best_ns < gpu_layout_expected_ns(out, shape, sm_count)) {
+        *out = with.best;
+    }
     return OK;
 }
 

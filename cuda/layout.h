@@ -8,7 +8,7 @@
  *          key that no layout holds.
  */
 #pragma once
-#include "node/key/key.h"
+#include "node/groth16/backend.h"
 
 #include "cuda/table.h"
 
@@ -57,6 +57,10 @@ uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_sha
 /* memory_bytes: of the device, for key and slot together. `tables`: with multiples of the points, where there is room for them. */
 FALLIBLE gpu_layout_of(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
                        uint64_t memory_bytes, bool tables);
+/* The same as the setting says: multiples never, always where they fit, or by the rule of enum key_tables, for which room_bytes is what
+ * other keys have left of memory_bytes. */
+FALLIBLE gpu_layout_choose(struct gpu_layout *out, const struct key_shape *shape, unsigned sm_count,
+                           uint64_t memory_bytes, enum key_tables tables, uint64_t room_bytes);
 /* A section's points and their copies: one where there are no tables. */
 struct gpu_table_shape gpu_layout_table(const struct gpu_layout *l, const struct key_shape *shape,
                                         enum key_points which);

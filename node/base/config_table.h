@@ -50,8 +50,10 @@
            "Page-locked memory that bodies are decoded into on a CUDA lane; 0: an eighth of --memory, at most 8 GiB.")  \
     TEXT(  keep,       "",                      "DIGEST,...",             CONFIG_NODE | CONFIG_DEV,                     \
            "Keys that a lane loads at its start and keeps loaded; the others leave when their room is needed.")         \
-    SWITCH(key_tables, false,                                             CONFIG_NODE,                                  \
-           "Keeps multiples of a key's points on a GPU with room for them: keys take ten times as much there, proofs a tenth less time.") \
+    CHOICE(key_tables, "auto",                  "auto|on|off",            CONFIG_NODE,                                  \
+           "Multiples of a key's points on a GPU, ten times the key's memory for a tenth less time: auto has them where half of the free memory holds key and job.") \
+    BYTES( device_memory_max, "0", 0, UINT64_C(1) << 50,                  CONFIG_NODE,                                  \
+           "What a lane may use of its GPU's memory; 0: all that is free at its start.")                                \
     TEXT(  cache,      "",                      "DIR",                    CONFIG_NODE | CONFIG_DEV,                     \
            "Where fetched proving keys are kept; not set: systemd's $CACHE_DIRECTORY, else a folder of this run, removed after it.") \
     BYTES( cache_size, "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \

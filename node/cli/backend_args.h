@@ -28,6 +28,18 @@ enum { THREADS_MAX = 1024 };
         .kind = OPTION_TEXT, .name = "device", .value = "INDEX|UUID",                              \
         .text = "GPU of the cuda backend; the first usable one when absent."                       \
     }
+#define OPTION_KEY_TABLES                                                                          \
+    {                                                                                              \
+        .kind = OPTION_CHOICE, .name = "key-tables", .value = "auto|on|off", .fallback = "auto",   \
+        .env = "BELLOWS_KEY_TABLES",                                                               \
+        .text = "Multiples of the key's points on the GPU, as the node's option."                  \
+    }
+#define OPTION_DEVICE_MEMORY                                                                       \
+    {                                                                                              \
+        .kind = OPTION_TEXT, .name = "device-memory-max", .value = "SIZE",                         \
+        .env = "BELLOWS_DEVICE_MEMORY_MAX",                                                        \
+        .text = "Takes no more of the GPU's memory (\"16GiB\"); all that is free when absent."     \
+    }
 #define OPTION_JSON                                                                                \
     { .kind = OPTION_SWITCH, .name = "json", .text = "Prints one JSON object, errors included." }
 #define OPTION_INSECURE                                                                            \
@@ -36,5 +48,7 @@ enum { THREADS_MAX = 1024 };
         .text = "Takes keys whose gamma equals delta, under which anybody can forge: tests only."  \
     }
 
-/* From the first four of the options above. */
+enum key_tables key_tables_of(const char *word);
+/* From the first four of the options above, and from those two where the command has them. Without key-tables there are none: one proof
+ * does not repay them. */
 FALLIBLE backend_args_read(struct backend_options *out, const struct args *args);

@@ -188,6 +188,7 @@ static const struct option options[] = {
     OPTION_THREADS,
     OPTION_CPU_TIER,
     OPTION_DEVICE,
+    OPTION_DEVICE_MEMORY,
     OPTION_RUNS,
     OPTION_WARMUPS,
     OPTIONS_END,

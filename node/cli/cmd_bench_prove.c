@@ -22,6 +22,7 @@
 enum { ROW_TOTAL = STEP_COUNT, ROWS = STEP_COUNT + 1 };
 
 struct bench {
+    const char *key_tables;  /* lent: the option */
     struct key_maker *maker; /* owned: a key in memory, NULL without --synth */
     struct key *key;         /* owned (ref) */
     struct witness witness;  /* owned */
@@ -94,6 +95,7 @@ static enum err open_files(struct bench *b, const struct args *args) {
 
 static enum err bench_open(struct bench *b, const struct args *args) {
     struct backend_options options;
+    b->key_tables = args_text(args, "key-tables");
     TRY(backend_args_read(&options, args));
     TRY(backends_open(&b->backend, &b->choice, &options));
     TRY(strcmp(args_text(args, "synth"), "no") != 0 ? make_key(b, args) : open_files(b, args));
@@ -140,6 +142,7 @@ static enum err print_line(struct bench *b, uint64_t warmups) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     bench_begin(&t, "prove", b->choice.why);
+    text_addf(&t, ", \"key_tables\": \"%s\"", b->key_tables);
     text_add(&t, ", \"key\": ");
     text_add_json_string(&t, b->name[0] ? b->name : key_path(b->key));
     text_addf(
@@ -222,6 +225,8 @@ static const struct option options[] = {
     OPTION_THREADS,
     OPTION_CPU_TIER,
     OPTION_DEVICE,
+    OPTION_DEVICE_MEMORY,
+    OPTION_KEY_TABLES,
     OPTION_RUNS,
     OPTION_WARMUPS,
     OPTIONS_END,

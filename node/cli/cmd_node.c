@@ -116,7 +116,8 @@ static enum err run_lane(const struct args *args, const struct config *config, c
     bool cpu = !strcmp(device, "cpu");
     process.backend.kind = cpu ? BACKEND_CPU : BACKEND_CUDA;
     process.backend.device = cpu ? NULL : device;
-    process.backend.key_tables = config->key_tables;
+    process.backend.key_tables = key_tables_of(config->key_tables);
+    process.backend.device_memory_max = config->device_memory_max_bytes;
     process.backend.threads_count = threads_of(config, share);
     const char *tier = getenv("BELLOWS_CPU_TIER"); /* as where commands compute */
     process.backend.cpu_tier = tier && *tier && strcmp(tier, "auto") ? tier : NULL;

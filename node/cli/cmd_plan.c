@@ -33,6 +33,9 @@ static void print_table(const struct key *key, const struct backend_choice *choi
                 memory_bytes != cgroup_memory_bytes() ? "by --memory"
                 : cgroup_memory_is_limited()          ? "by the control group's limit"
                                                       : "by this machine");
+    if (plan->multiples) {
+        printf("multiples             yes      of the key's points, by --key-tables\n");
+    }
     if (plan->chunks_count > 1) {
         printf("chunks         %10u\n", plan->chunks_count);
     }
@@ -57,13 +60,14 @@ static enum err print_json(const struct key *key, const struct backend *b,
         key_curve(key)->snarkjs_name, shape->wires_count, shape->public_count, shape->domain_size,
         b->ops->name);
     text_add_json_string(&t, choice->why);
-    text_addf(&t,
-              ", \"host_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64
-              ", \"pinned_bytes\": %" PRIu64 ", \"device_bytes\": %" PRIu64
-              ", \"key_bytes_resident\": %" PRIu64 ", \"chunks\": %u, \"memory_bytes\": %" PRIu64
-              ", \"expected_ns\": ",
-              plan->host_bytes, plan->mapped_bytes, plan->pinned_bytes, plan->device_bytes,
-              plan->key_bytes_resident, plan->chunks_count, memory_bytes);
+    text_addf(
+        &t,
+        ", \"host_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64 ", \"pinned_bytes\": %" PRIu64
+        ", \"device_bytes\": %" PRIu64 ", \"key_bytes_resident\": %" PRIu64
+        ", \"chunks\": %u, \"multiples\": %s, \"memory_bytes\": %" PRIu64 ", \"expected_ns\": ",
+        plan->host_bytes, plan->mapped_bytes, plan->pinned_bytes, plan->device_bytes,
+        plan->key_bytes_resident, plan->chunks_count, plan->multiples ? "true" : "false",
+        memory_bytes);
     if (plan->expected_ns > 0) {
         text_addf(&t, "%" PRIu64, plan->expected_ns);
     } else {
@@ -113,6 +117,8 @@ static const struct option options[] = {
     OPTION_THREADS,
     OPTION_CPU_TIER,
     OPTION_DEVICE,
+    OPTION_DEVICE_MEMORY,
+    OPTION_KEY_TABLES,
     {.kind = OPTION_TEXT,
      .name = "memory",
      .value = "SIZE",

@@ -291,6 +291,7 @@ static const struct option options[] = {
     OPTION_THREADS,
     OPTION_CPU_TIER,
     OPTION_DEVICE,
+    OPTION_DEVICE_MEMORY,
     {.kind = OPTION_CHOICE,
      .name = "format",
      .value = "snarkjs|bellman",

@@ -35,6 +35,7 @@ struct entry {
     struct key_speed speed;    /* [lock] */
     struct resident *resident; /* [lock] NULL: not loaded */
     uint64_t used_ns;          /* [lock] */
+    bool crowded_out;          /* [lock] it has had to leave for another */
 };
 
 struct keycache {
@@ -203,6 +204,7 @@ static enum err make_room(struct resident **out, struct keycache *c, struct cost
         }
         struct entry *e = oldest(c, true);
         if (e) {
+            e->crowded_out = true;
             give_up(c, e);
             continue;
         }
@@ -217,6 +219,14 @@ static enum err load(struct resident *r, struct keycache *c, const struct sha256
     r->key = key_ref(key);
     TRY(c->backend->ops->key_load(&r->loaded, c->backend, key));
     return c->backend->ops->slot_open(&r->slot, r->loaded);
+}
+
+/* With the turn: what the next plan and load may choose by. */
+static void say_room(struct keycache *c, const struct sha256 *digest) {
+    LOCK_SCOPE(&c->lock);
+    const struct entry *e = find(c, digest);
+    uint64_t max = c->max.device_bytes, taken = c->taken.device_bytes;
+    c->backend->room_bytes = (e && e->crowded_out) || taken > max ? 0 : max - taken;
 }
 
 /* With the turn. */
@@ -285,6 +295,7 @@ enum err keycache_get(struct loaded_key *out, struct keycache *c, const struct s
     if (lent) {
         return OK;
     }
+    say_room(c, digest);
     enum err code = c->backend->ops->plan(&plan, c->backend, key_shape(key));
     if (code == OK) {
         struct cost want = {plan.host_bytes + plan.pinned_bytes, plan.device_bytes};

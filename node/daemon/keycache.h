@@ -4,6 +4,9 @@
  * host memory and the backend's own. A key that is lent stays; one that is wanted and finds no room waits until enough of the others are
  * back, and meanwhile nothing is lent to those who came later, so that it gets its turn. Keys that are kept never leave.
  *
+ * The backend is told how much is free when it plans, and may take more of it for speed (enum key_tables). A key that had to leave for
+ * others is told of nothing free when it comes again: it was too much once, so many keys end up small rather than in turns.
+ *
  * Owner    the lane; closed before its backend, with nothing lent.
  * Threads  any. Keys are loaded and dropped by one thread at a time, whichever asked.
  * Errors   E_LIMIT when the plan alone exceeds a budget, or what kept keys leave of it, with the numbers; E_CANCELLED; those of the backend.

@@ -141,9 +141,15 @@ struct backend {
     const struct backend_ops *ops;
     char device_name[96];  /* "cpu: 2 threads, ifma"; "cuda: NVIDIA H200 GPU-…" */
     uint64_t memory_bytes; /* of its own, for keys and jobs; 0: it computes in the host's */
-    int numa_node;         /* nearest to its memory; negative: not known */
+    /* Of memory_bytes, what other keys have left: plan and key_load choose by it. Set by whoever loads several, before the two. */
+    uint64_t room_bytes;
+    int numa_node; /* nearest to its memory; negative: not known */
 };
 
+/* CUDA: multiples of a key's points in device memory, for a tenth less time. They make a key ten times as large there, and take as
+ * long again to load. AUTO: where a key with them and one job's workspace take at most half of room_bytes, and are expected to be
+ * faster; so at least half of what others have left stays for the keys to come. */
+enum key_tables { KEY_TABLES_OFF, KEY_TABLES_AUTO, KEY_TABLES_ON };
 enum backend_kind { BACKEND_AUTO, BACKEND_CUDA, BACKEND_CPU };
 struct backend_options {
     enum backend_kind kind;
@@ -151,6 +157,6 @@ struct backend_options {
     const char *cpu_tier;       /* "portable", "adx", "ifma"; NULL = best */
     const char *device;         /* CUDA: index or UUID; NULL = first usable */
     uint64_t device_memory_max; /* bytes; 0 = all */
-    bool key_tables; /* CUDA: multiples of a key's points in device memory, where there is room */
+    enum key_tables key_tables;
 };
 void backend_close(struct backend **b);

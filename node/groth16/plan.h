@@ -15,5 +15,6 @@ struct plan {
     uint64_t device_bytes;
     uint64_t key_bytes_resident; /* part of host or device bytes that stays between jobs */
     uint64_t expected_ns;        /* one proof, dense witness; 0 when unknown */
+    bool multiples;              /* of the key's points are there */
     uint32_t chunks_count;       /* 1: resident; more: the key is streamed */
 };

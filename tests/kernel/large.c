@@ -310,11 +310,11 @@ static void plan_of(struct plan *out, struct job *j, struct backend_options *opt
 static void limit_set(struct job *j, struct backend_options *options, const struct key_case *k,
                       const struct key *key) {
     struct plan plan;
-    options->key_tables = false;
+    options->key_tables = KEY_TABLES_OFF;
     plan_of(&plan, j, options, k->memory_max, key);
     if (k->tables) {
         uint64_t plain = plan.key_bytes_resident;
-        options->key_tables = true;
+        options->key_tables = KEY_TABLES_ON;
         plan_of(&plan, j, options, k->memory_max, key);
         CHECK(plan.key_bytes_resident > plain);
     }
@@ -470,6 +470,36 @@ static void claim_plans(void) {
         CHECK((uint64_t)l.parts_count * l.witness_part >= shape.wires_count);
         CHECK((uint64_t)l.h_parts_count * l.h_part >= shape.domain_size);
         print_plan(cases[i].name, cases[i].gib, &l, &shape);
+    }
+}
+
+/* By the rule: half of what is free, and never where the setting forbids it. */
+static void claim_multiples_chosen(void) {
+    static const struct {
+        unsigned log2, room_gib;
+        enum key_tables tables;
+        bool multiples;
+    } cases[] = {{20, 139, KEY_TABLES_AUTO, true}, {20, 139, KEY_TABLES_OFF, false},
+                 {20, 12, KEY_TABLES_AUTO, false}, {20, 12, KEY_TABLES_ON, true},
+                 {20, 0, KEY_TABLES_AUTO, false},  {22, 139, KEY_TABLES_AUTO, true},
+                 {22, 60, KEY_TABLES_AUTO, false}, {24, 139, KEY_TABLES_AUTO, false},
+                 {26, 139, KEY_TABLES_ON, false}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint64_t n = UINT64_C(1) << cases[i].log2, room = (uint64_t)cases[i].room_gib << 30;
+        struct key_shape shape = {.curve = CURVE_BLS12_381,
+                                  .wires_count = (uint32_t)n - 3,
+                                  .public_count = 5,
+                                  .domain_size = n,
+                                  .domain_log2 = cases[i].log2,
+                                  .terms_count = {2 * n, n}};
+        struct gpu_layout l, plain;
+        CHECK_OK(gpu_layout_choose(&l, &shape, 132, UINT64_C(139) << 30, cases[i].tables, room));
+        CHECK_OK(gpu_layout_of(&plain, &shape, 132, UINT64_C(139) << 30, false));
+        CHECK_MSG(l.multiples == cases[i].multiples, "2^%u, %u GiB free: %d", cases[i].log2,
+                  cases[i].room_gib, l.multiples);
+        CHECK(!l.multiples || cases[i].tables == KEY_TABLES_ON ||
+              l.key_bytes + l.slot_bytes <= room / 2);
+        CHECK(l.multiples || (l.key_bytes == plain.key_bytes && l.slot_bytes == plain.slot_bytes));
     }
 }
 
@@ -631,6 +661,7 @@ static void bench(void) {
 int kernel_large(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"plans for the largest keys fit the cards they are for", claim_plans},
+        {"multiples are taken where half of the free memory holds them", claim_multiples_chosen},
         {"plans with more memory are as fast or faster", claim_plans_ordered},
         {"a large key's five sums are right for dense and for bit witnesses", claim_large},
         {"a key is proved with in a part of the memory it would like", claim_little_memory},

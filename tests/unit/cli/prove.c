@@ -620,6 +620,10 @@ static void claim_cuda(void) {
     expect(&r, 3, "never falls back");
     run_free(&r);
     CHECK_EQ(0, scratch_files(&s));
+    run_program(&r, &s, NULL, "prove --device-memory-max much %s %s",
+                curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
+    expect(&r, 2, "much");
+    run_free(&r);
     run_program(&r, &s, NULL, "prove %s %s", curve_file("bn128", "base/circuit.zkey"),
                 curve_file("bn128", "base/witness.wtns"));
     expect(&r, 0, cpu_only ? "auto: CUDA is not compiled into this build" : "(auto: GPU: ");

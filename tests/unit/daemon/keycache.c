@@ -14,12 +14,13 @@ enum { KEY_BYTES = 1000 };
 
 static struct {
     int loaded, slots, loads;
+    uint64_t room_bytes; /* as the last plan was told */
     bool load_fails, slot_fails;
 } counts;
 
 static enum err fake_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
-    (void)b;
     (void)shape;
+    counts.room_bytes = b->room_bytes;
     *out = (struct plan){.host_bytes = KEY_BYTES, .device_bytes = KEY_BYTES};
     return OK;
 }
@@ -105,6 +106,34 @@ static void claim_budget(void) {
     keycache_free(&c);
     CHECK_EQ(0, counts.loaded);
     CHECK_EQ(0, counts.slots);
+    key_unref(&key);
+}
+
+/* What the backend may choose by is what the others have left, and nothing for a key that once was too much. */
+static void claim_room(void) {
+    struct keycache *c = NULL;
+    struct key *key = open_key();
+    memset(&counts, 0, sizeof counts);
+    fake.memory_bytes = 2 * KEY_BYTES + 1;
+    CHECK_OK(keycache_new(&c, &fake, 100 * KEY_BYTES));
+    clock_hold(1);
+    use(c, 0, key);
+    CHECK_EQ(2 * KEY_BYTES + 1, counts.room_bytes);
+    clock_sleep_ns(1);
+    use(c, 1, key);
+    CHECK_EQ(KEY_BYTES + 1, counts.room_bytes);
+    clock_sleep_ns(1);
+    use(c, 2, key); /* 0 leaves for it */
+    CHECK_EQ(1, counts.room_bytes);
+    clock_sleep_ns(1);
+    keycache_drop_all(c);
+    use(c, 1, key);
+    CHECK_EQ(2 * KEY_BYTES + 1, counts.room_bytes);
+    use(c, 0, key);
+    CHECK_EQ(0, counts.room_bytes);
+    clock_release();
+    keycache_free(&c);
+    fake.memory_bytes = 0;
     key_unref(&key);
 }
 
@@ -305,6 +334,7 @@ static void claim_learns(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"loaded keys keep their budget, the one used longest ago leaves", claim_budget},
+        {"a plan is told what other keys have left", claim_room},
         {"a key whose plan exceeds the budget is refused with both numbers", claim_too_large},
         {"a failed load leaves nothing behind", claim_failures},
         {"more keys than are remembered", claim_many},
