@@ -316,6 +316,7 @@ static bool hear_lane(struct watch *p, const struct subject_parts *parts, struct
     if (!lane) {
         return false;
     }
+    lane->spoke |= p->listens && kind == 0;
     switch (kind) {
     case 0:
         on_device(lane, (const Bellows__V1__DeviceReport *)m);
@@ -484,6 +485,7 @@ enum err watch_open(struct fleet_watch **out, struct transport *t,
         read_past(w); /* a fleet that never started has no stream: the picture fills as it comes */
     REQUIRE(code == OK || transport_flush(t, UINT64_C(2000000000)) == OK, E_NET,
             "the server does not answer");
+    w->picture.listens = true;
     *out = TAKE(w);
     return OK;
 }

@@ -57,6 +57,7 @@ struct watch_lane {
     uint64_t heard_ms; /* of the newest report, by its sender's clock */
     struct watch_sample samples[WATCH_SAMPLES_MAX]; /* oldest first, all of one session */
     size_t samples_count;
+    bool spoke; /* while we listened: what the stream keeps may be ten seconds old */
     struct watch_number memory[WATCH_MEMORY_MAX], counters[WATCH_COUNTERS_MAX];
     size_t memory_count, counters_count;
     uint64_t readings[WATCH_SENSORS_MAX]; /* by enum Sensor of telemetry.proto */
@@ -113,6 +114,7 @@ struct watch_fleet {
 
 /* The picture. Read it freely between calls. */
 struct watch {
+    bool listens; /* what comes now is of this moment */
     struct watch_fleet fleet;
     struct watch_lane *lanes; /* owned; by node, then gpu */
     size_t lanes_count;

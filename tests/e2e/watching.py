@@ -466,7 +466,7 @@ def claim_screens(fleet):
             assert re.search(text, screen, re.MULTILINE), f"{text}\n{screen}"
         bar = re.search(r"dev\.0 +ready +\S+ +\[([^\]]*)\]", screen).group(1)
         assert "d" in bar and "." in bar, screen  # a minute with slow decodes in it
-        fleet.run("submit", f"{fleet.vectors}/bn128/chain200/circuit.zkey", *[f"{fleet.vectors}/bn128/chain200/witness.wtns"] * 30, "--job", "many",
+        fleet.run("submit", f"{fleet.vectors}/bn128/chain200/circuit.zkey", *[f"{fleet.vectors}/bn128/chain200/witness.wtns"] * 60, "--job", "many",
                   "--label", "nightly", "--allow-insecure-keys")
         t.shows(r"^ many(/\d+)? +default +dev\.\d +\w+")
         screen = t.shows(r"^ normal +[0-9a-f]{12} +\d+ waiting .*nightly")
