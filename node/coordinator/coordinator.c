@@ -41,7 +41,7 @@ static void purge_missed(struct coordinator *c, const struct record *r) {
     uint64_t now_ms = clock_unix_ns() / 1000000;
     if (!c->caught_up && r->job.len > 0 && now_ms <= r->updated_unix_ms + MISSED_MS &&
         job_unpack(&job, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) == OK) {
-        janitor_add_job(c->janitor, job, NULL);
+        janitor_add_job(c->janitor, job, NULL, NULL);
     }
 }
 

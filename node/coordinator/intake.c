@@ -28,27 +28,6 @@ static void bytes_free(struct bytes_mut *b) {
     mem_free(b->ptr);
 }
 
-/* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. r NULL:
- * there is no record. */
-static void drop_bodies(struct coordinator *c, const job_message *job, const struct record *r) {
-    AUTO(message_free) job_message *kept = NULL;
-    if (r && job_state_is_open(r->state) &&
-        job_unpack(&kept, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
-        return; /* not known which ones are in use */
-    }
-    janitor_add_job(c->janitor, job, kept);
-}
-
-/* A repeat (code OK) or a refused one leaves nothing behind; `code` is passed on with its detail. */
-static enum err turn_away(struct coordinator *c, enum err code, const job_message *job,
-                          const struct record *r) {
-    struct fault fault = fault_of(code);
-    if (code == OK || err_class(code) == CLASS_REJECT) {
-        drop_bodies(c, job, r);
-    }
-    return code == OK ? OK : fault_raise(&fault);
-}
-
 /* A refusal cannot be the job's result, as the id belongs to other work: it goes to the asker's reply subject and out as an event. */
 static void refuse(struct coordinator *c, const job_message *job, enum err code) {
     struct job_place at = place_of(c, (struct job_name){job->tenant, job->job_id});
@@ -182,6 +161,7 @@ struct arrival {
     size_t record;           /* the same, of a known one */
     bool sound;              /* `job` is one, whatever becomes of it */
     bool asked, known;       /* known: it has, or had, a record already */
+    bool purging;            /* the janitor acknowledges it */
     enum err code;
     struct fault fault; /* with code */
 };
@@ -218,7 +198,7 @@ static enum err check_quota(struct coordinator *c, const job_message *job) {
         return OK;
     }
     if (c->caught_up) { /* else it may be known after all, and its bodies in use */
-        drop_bodies(c, job, NULL);
+        janitor_add_job(c->janitor, job, NULL, NULL); /* a second delivery might be taken */
     }
     FAIL(E_RANGE,
          "tenant %s has %u open jobs, the fleet takes %u of one tenant; send it again when some "
@@ -267,6 +247,26 @@ static enum err take_created(struct coordinator *c, struct arrival *a) {
     return end_if_over(c, &at, cancelled);
 }
 
+/* Whoever sends a job again sends its bodies again, too: those that are not the record's own are nobody's. */
+static void drop_bodies(struct coordinator *c, struct arrival *a) {
+    const struct record *r = &a->slot.record;
+    AUTO(message_free) job_message *kept = NULL;
+    if (job_state_is_open(r->state) &&
+        job_unpack(&kept, bytes_of(r->job.ptr, r->job.len), NULL, UINT64_MAX) != OK) {
+        return; /* not known which ones are in use */
+    }
+    a->purging = janitor_add_job(c->janitor, a->job, kept, a->message->reply);
+}
+
+/* A repeat (code OK) or a refused one leaves nothing behind; `code` is passed on with its detail. */
+static enum err turn_away(struct coordinator *c, struct arrival *a, enum err code) {
+    struct fault fault = fault_of(code);
+    if (code == OK || err_class(code) == CLASS_REJECT) {
+        drop_bodies(c, a);
+    }
+    return code == OK ? OK : fault_raise(&fault);
+}
+
 static enum err take_known(struct coordinator *c, struct arrival *a) {
     const struct batch_answer *read = batch_answer(c->batch, a->record);
     const job_message *job = a->job;
@@ -282,13 +282,12 @@ static enum err take_known(struct coordinator *c, struct arrival *a) {
     slot->loaded = true;
     slot->revision = read->message.sequence;
     if (slot->record.generation == job->generation) {
-        return turn_away(c, check_repeat(c, &slot->record, job, &a->fingerprint, &at), job,
-                         &slot->record);
+        return turn_away(c, a, check_repeat(c, &slot->record, job, &a->fingerprint, &at));
     }
     enum err code = record_reopen(&slot->record, a->message->data, &a->fingerprint, job->generation,
                                   (uint32_t)job->n_partitions, clock_unix_ns() / 1000000);
     if (code != OK) {
-        return turn_away(c, code, job, &slot->record);
+        return turn_away(c, a, code);
     }
     TRY(record_replace(&stored, slot, &at));
     REQUIRE(stored, E_NET, "job %s: the record changed while the job was taken in", job->job_id);
@@ -326,7 +325,9 @@ static void answer(struct coordinator *c, struct arrival *a) {
     }
     const struct message *m = a->message;
     if (a->code == OK) {
-        IGNORE(transport_ack(c->links.control, m->reply, ACK_DONE, 0));
+        if (!a->purging) {
+            IGNORE(transport_ack(c->links.control, m->reply, ACK_DONE, 0));
+        }
         return;
     }
     char quoted[ERR_DETAIL_BYTES + 64];

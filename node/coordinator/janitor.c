@@ -18,6 +18,7 @@ static const uint64_t GIVEN_UP_NS =
 
 struct litter {
     char bucket[128], nuid[72], name[OBJECT_NAME_BYTES_MAX];
+    char ack[SUBJECT_BYTES_MAX]; /* of the last one of a message; "": none */
 };
 
 struct janitor {
@@ -36,23 +37,32 @@ static bool is_connected(const struct janitor *j) {
     return health.connected;
 }
 
-static void purge(struct janitor *j, const struct litter *item) {
+/* False: given up. */
+static bool purge(struct janitor *j, const struct litter *item) {
     for (int tries = 0; tries < PURGE_TRIES && !atomic_load(&j->stopping);) {
         if (object_purge(j->transport, item->bucket, item->nuid, item->name) == OK) {
             atomic_fetch_add(&j->purged_count, 1);
-            return;
+            return true;
         }
         tries += is_connected(j); /* while the server is away it is not the item's fault */
         clock_sleep_ns(PAUSE_NS);
     }
     atomic_store(&j->given_up_ns, clock_ns());
+    return false;
 }
 
 static void *janitor_main(void *ctx) {
     struct janitor *j = ctx;
     struct litter item;
+    bool all = true; /* since the last acknowledgement */
     while (queue_take(j->litter, &item, UINT64_MAX) == OK) {
-        purge(j, &item);
+        all &= purge(j, &item);
+        if (item.ack[0]) {
+            if (all) {
+                IGNORE(transport_ack(j->transport, item.ack, ACK_DONE, 0));
+            }
+            all = true;
+        }
         atomic_fetch_sub(&j->left_count, 1);
     }
     return NULL;
@@ -85,16 +95,22 @@ void janitor_close(struct janitor **j) {
     mem_free_ptr(j);
 }
 
-void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const char *name) {
+static void add(struct janitor *j, const char *bucket, const char *nuid, const char *name,
+                const char *ack) {
     struct litter item;
     snprintf(item.bucket, sizeof item.bucket, "%s", bucket);
     snprintf(item.nuid, sizeof item.nuid, "%s", nuid);
     snprintf(item.name, sizeof item.name, "%s", name);
+    snprintf(item.ack, sizeof item.ack, "%s", ack);
     atomic_fetch_add(&j->left_count, 1);
     if (queue_try_put(j->litter, &item) != OK) {
         atomic_store(&j->given_up_ns, clock_ns());
         atomic_fetch_sub(&j->left_count, 1);
     }
+}
+
+void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const char *name) {
+    add(j, bucket, nuid, name, "");
 }
 
 static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *object) {
@@ -108,13 +124,22 @@ static bool has_body(const job_message *job, const Bellows__V1__ObjectRef *objec
     return false;
 }
 
-void janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept) {
+bool janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept,
+                     const char *ack) {
+    const Bellows__V1__ObjectRef *last = NULL;
     for (size_t i = 0; i < job->n_partitions; i++) {
         const Bellows__V1__Body *body = job->partitions[i]->body;
         if (body->place_case == BELLOWS__V1__BODY__PLACE_OBJECT && !has_body(kept, body->object)) {
-            janitor_add(j, body->object->bucket, body->object->nuid, body->object->name);
+            if (last) {
+                add(j, last->bucket, last->nuid, last->name, "");
+            }
+            last = body->object;
         }
     }
+    if (last) {
+        add(j, last->bucket, last->nuid, last->name, ack ? ack : "");
+    }
+    return last != NULL;
 }
 
 uint64_t janitor_purged_count(const struct janitor *j) {
