@@ -13,10 +13,10 @@
 enum { PIECES = 2, PIECE_BYTES = 32 << 20, THREADS_MAX = 16 };
 
 struct gpu_loader {
-    struct gpu_stream *stream;      /* owned */
-    struct gpu_event *sent[PIECES]; /* owned: the piece is free again */
-    void *ring;                     /* owned: pinned */
-    struct pool *pool;              /* owned */
+    struct gpu_stream *stream, *side; /* owned */
+    struct gpu_event *sent[PIECES];   /* owned: the piece is free again */
+    void *ring;                       /* owned: pinned */
+    struct pool *pool;                /* owned */
     unsigned next;
 };
 
@@ -33,6 +33,7 @@ void gpu_loader_close(struct gpu_loader **l) {
         gpu_event_close(&(*l)->sent[i]);
     }
     gpu_stream_close(&(*l)->stream);
+    gpu_stream_close(&(*l)->side);
     gpu_pinned_close(&(*l)->ring, gpu_loader_pinned_bytes());
     mem_free_ptr(l);
 }
@@ -42,6 +43,7 @@ enum err gpu_loader_open(struct gpu_loader **out) {
     unsigned cores = pool_cores_usable();
     TRY(mem_new(&l, 1, sizeof *l));
     TRY(gpu_stream_open(&l->stream));
+    TRY(gpu_stream_open(&l->side));
     for (unsigned i = 0; i < PIECES; i++) {
         TRY(gpu_event_open(&l->sent[i]));
     }
@@ -53,6 +55,10 @@ enum err gpu_loader_open(struct gpu_loader **out) {
 
 struct gpu_stream *gpu_loader_stream(const struct gpu_loader *l) {
     return l->stream;
+}
+
+struct gpu_stream *gpu_loader_side(const struct gpu_loader *l) {
+    return l->side;
 }
 
 static enum err load_piece(struct gpu_loader *l, char *device, const char *host, size_t bytes) {
@@ -84,5 +90,6 @@ enum err gpu_load_zero(struct gpu_loader *l, void *device, size_t bytes) {
 }
 
 enum err gpu_load_wait(struct gpu_loader *l) {
-    return gpu_stream_wait(l->stream);
+    TRY(gpu_stream_wait(l->stream));
+    return gpu_stream_wait(l->side);
 }

@@ -19,6 +19,8 @@ void gpu_loader_close(struct gpu_loader **l);
 /* In order; pinned bytes must stay until gpu_load_wait. */
 FALLIBLE gpu_load(struct gpu_loader *l, void *device, const void *host, size_t bytes);
 FALLIBLE gpu_load_zero(struct gpu_loader *l, void *device, size_t bytes);
-FALLIBLE gpu_load_wait(struct gpu_loader *l);
+FALLIBLE gpu_load_wait(struct gpu_loader *l); /* for both streams */
 struct gpu_stream *gpu_loader_stream(const struct gpu_loader *l);
+/* For what is computed while bytes are on their way. */
+struct gpu_stream *gpu_loader_side(const struct gpu_loader *l);
 size_t gpu_loader_pinned_bytes(void);

@@ -1,6 +1,7 @@
 /* Section after section into the block that the layout has carved: points as they lie in the file, multiples of them where planned,
  * matrices as rows with a dictionary of coefficients, tables of twiddles. A native key's rows go as they are; those of a .zkey are
- * built on the host first.
+ * built on the host first. The tables of twiddles come from nothing but the domain's size, so they are made while everything else is on its
+ * way over the bus.
  */
 #include "cuda/resident.h"
 
@@ -123,7 +124,7 @@ static enum err load_matrices(struct backend_key *k, struct gpu_loader *loader) 
     return load_dictionary(k, loader, bytes_of(d.values_r2, d.count * SCALAR_BYTES));
 }
 
-static enum err load_domain(struct backend_key *k, struct gpu_loader *loader) {
+static enum err build_domain(struct backend_key *k, struct gpu_stream *s) {
     const struct key_shape *shape = key_shape(k->key);
     const struct curve *c = key_curve(k->key);
     struct gpu_domain_options o = {
@@ -142,9 +143,7 @@ static enum err load_domain(struct backend_key *k, struct gpu_loader *loader) {
     }
     memcpy(o.root, root.w, sizeof o.root);
     memcpy(o.shift, shift.w, sizeof o.shift);
-    TRY(k->layout.gpu->domain_build(&k->domain, &o, k->memory + k->layout.domain.at,
-                                    gpu_loader_stream(loader)));
-    return gpu_load_wait(loader);
+    return k->layout.gpu->domain_build(&k->domain, &o, k->memory + k->layout.domain.at, s);
 }
 
 void resident_drop(struct backend_key **key) {
@@ -171,13 +170,14 @@ enum err resident_load(struct backend_key **out, struct key *key, const struct g
     void *memory = NULL;
     TRY(gpu_mem_open(&memory, layout->key_bytes));
     k->memory = memory;
+    TRY(build_domain(k, gpu_loader_side(loader)));
     TRY(load_points(k, loader));
     TRY(build_tables(k, loader));
     enum err code = load_matrices(k, loader);
     if (code != OK) {
         return err_prefix(code, "%s: section 4", key_path(key));
     }
-    TRY(load_domain(k, loader));
+    TRY(gpu_load_wait(loader));
     *out = TAKE(k);
     return OK;
 }
