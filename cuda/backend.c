@@ -74,6 +74,7 @@ struct backend_slot {
     struct gpu_msm_streams streams;
     struct stream_in in;
     struct inbox inbox;
+    struct gpu_rests *rests;                                    /* owned */
     struct gpu_event *uploaded, *counted[PAIRS_COUNT], *sorted; /* digits, then runs */
     struct gpu_event *done[STEP_COUNT + 1];                     /* done[i + 1]: end of step i */
     struct gpu_event *began[KEY_POINTS_COUNT];                  /* of MSMs in turn */
@@ -114,15 +115,16 @@ static enum err layout_of(struct gpu_layout *out, const struct gpu_backend *b,
 static enum err backend_plan(struct plan *out, struct backend *b, const struct key_shape *shape) {
     struct gpu_layout l;
     TRY(layout_of(&l, backend_of(b), shape));
-    *out = (struct plan){
-        .host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot) + l.load_bytes,
-        .mapped_bytes = shape->file_bytes,
-        .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES + gpu_loader_pinned_bytes(),
-        .device_bytes = l.key_bytes + l.slot_bytes,
-        .key_bytes_resident = l.key_bytes,
-        .multiples = l.multiples,
-        .expected_ns = gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
-        .chunks_count = 1};
+    *out = (struct plan){.host_bytes = sizeof(struct backend_key) + sizeof(struct backend_slot) +
+                                       l.load_bytes + gpu_rests_bytes(l.results[KEY_H].bytes),
+                         .mapped_bytes = shape->file_bytes,
+                         .pinned_bytes = l.pinned_bytes + BOUNCE_BYTES + gpu_loader_pinned_bytes(),
+                         .device_bytes = l.key_bytes + l.slot_bytes,
+                         .key_bytes_resident = l.key_bytes,
+                         .multiples = l.multiples,
+                         .expected_ns =
+                             gpu_layout_expected_ns(&l, shape, backend_of(b)->device.sm_count),
+                         .chunks_count = 1};
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         out->chunks_count = l.streamed[i] ? l.parts_count : out->chunks_count;
     }
@@ -156,6 +158,7 @@ static void slot_close_gpu(struct backend_slot **slot) {
         void *memory = s->memory, *pinned = s->pinned;
         gpu_msm_streams_close(&s->streams);
         inbox_close(&s->inbox);
+        gpu_rests_close(&s->rests);
         gpu_stream_close(&s->in.stream);
         for (unsigned i = 0; i < 2; i++) {
             gpu_event_close(&s->in.sent[i]);
@@ -194,6 +197,7 @@ static enum err slot_open_gpu(struct backend_slot **out, struct backend_key *key
     TRY(inbox_open(&s->inbox, key_shape(key->key)->curve, s->memory + key->layout.inbox.at,
                    key->layout.inbox.bytes, s->pinned + key->layout.inbox_tables.at,
                    key->layout.tables.bytes));
+    TRY(gpu_rests_open(&s->rests, key->layout.results[KEY_H].bytes));
     TRY(gpu_stream_open(&s->in.stream));
     _Static_assert(LAYOUT_RING_PIECES == 2 && PAIRS_COUNT == 2, "opened in pairs below");
     for (unsigned i = 0; i < 2; i++) {
@@ -314,6 +318,25 @@ static enum err upload_witness(struct backend_slot *s, const struct witness *w) 
 
 static enum err slot_bring(struct backend_slot *s, struct bring *what, struct job_watch *watch) {
     return inbox_bring(&s->inbox, what, watch);
+}
+
+static bool slot_bring_fits(const struct backend_slot *s, const struct scalars *vectors,
+                            unsigned count) {
+    return inbox_fits(&s->inbox, vectors, count);
+}
+
+static enum err slot_bring_begin(struct backend_slot *s, struct bring *what,
+                                 struct job_watch *watch) {
+    return inbox_begin(&s->inbox, what, watch);
+}
+
+static enum err slot_bring_piece(struct backend_slot *s, unsigned vector_idx, uint64_t at,
+                                 struct bytes piece) {
+    return inbox_piece(&s->inbox, vector_idx, at, piece);
+}
+
+static enum err slot_bring_end(struct backend_slot *s, struct bring *what, bool whole) {
+    return inbox_end(&s->inbox, what, whole);
 }
 
 static void slot_unbring(struct backend_slot *s, uint64_t ticket) {
@@ -587,10 +610,16 @@ static enum err slot_collect(struct backend_rest **rest, struct sums *out, struc
         TRY(gpu_event_ns(&s->times.ns[msm_step(i)], s->began[i], s->done[msm_step(i) + 1]));
     }
     TRY(gpu_event_ns(&times->upload_ns, s->done[0], s->uploaded));
-    TRY(l->parts_count > 1
-            ? range_add(s)
-            : gpu_rest_new(&left, &s->pairs[PAIRS_H], resident_group(l, KEY_H),
-                           s->pinned + l->results[KEY_H].at, l->results[KEY_H].bytes));
+    if (l->parts_count > 1) {
+        TRY(range_add(s));
+    } else {
+        const struct gpu_group *group = resident_group(l, KEY_H);
+        const char *results = s->pinned + l->results[KEY_H].at;
+        left = gpu_rest_take(s->rests, &s->pairs[PAIRS_H], group, results, l->results[KEY_H].bytes);
+        if (!left) {
+            gpu_msm_finish(s->added.h.w, &s->pairs[PAIRS_H], group, results);
+        }
+    }
     s->summed = true;
     memcpy(times->ns, s->times.ns, sizeof times->ns);
     times->finish_ns = clock_ns() - done_ns;
@@ -706,6 +735,10 @@ static const struct backend_ops gpu_ops = {
     .pin = backend_pin,
     .unpin = backend_unpin,
     .bring = slot_bring,
+    .bring_fits = slot_bring_fits,
+    .bring_begin = slot_bring_begin,
+    .bring_piece = slot_bring_piece,
+    .bring_end = slot_bring_end,
     .unbring = slot_unbring,
     .rates = rates_gpu,
     .transforms = gpu_transforms,

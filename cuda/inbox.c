@@ -1,8 +1,8 @@
 /* One device block holds the vectors one behind the other as they came, and behind them the tables of packed blocks with a word of verdict for
  * each vector; the page-locked twin of the tables is where they are copied from and where verdicts come back to.
  *
- * The copy stream waits for what the compute stream took last (an event), never the other way round: a job that is handed to the compute
- * stream is here, and checked. Plain values are copied on the device when they are taken, 0.06 ms for 2^22, so that every job finds its
+ * The copy stream waits for what the compute stream took last (an event), and wipes it then, never the other way round: a job that is
+ * handed to the compute stream is here, and checked. Plain values are copied on the device when they are taken, 0.06 ms for 2^22, so that every job finds its
  * scalars in one place.
  */
 #include "cuda/inbox.h"
@@ -135,15 +135,9 @@ bool inbox_fits(const struct inbox *in, const struct scalars *vectors, unsigned 
     return place(placed, &used_bytes, in, vectors, count);
 }
 
-/* Queues copies and checks; what they say is there when `checked` has passed. */
-static enum err send(struct inbox *in, const struct bring *b) {
+/* Queues tables and checks; what they say is there when `checked` has passed. */
+static enum err send_checks(struct inbox *in, const struct bring *b) {
     char *tables = in->memory + in->bytes;
-    TRY(gpu_stream_after(in->stream, in->taken));
-    TRY(gpu_event_record(in->begun, in->stream));
-    for (unsigned i = 0; i < in->vectors_count; i++) {
-        const struct inbox_vector *v = &in->vectors[i];
-        TRY(gpu_upload(in->memory + v->at, b->vectors[i].bytes.ptr, v->bytes, in->stream));
-    }
     TRY(gpu_event_record(in->sent, in->stream));
     memset(in->pinned, 0xff, INBOX_VECTORS_MAX * sizeof(uint32_t));
     for (unsigned i = 0; i < in->vectors_count; i++) {
@@ -175,6 +169,11 @@ static enum err accuse(const struct inbox *in, const struct bring *b, unsigned i
                        uint32_t verdict) {
     const struct curve *c = curve_by_id(in->curve);
     const struct scalars *v = &b->vectors[idx];
+    REQUIRE(!b->in_pieces, E_RANGE,
+            "%s: %s %u of vector %u is not sound: a value is not below the scalar prime r of %s, "
+            "or the "
+            "block is not what its entry says; make the witness again",
+            b->name, v->packed ? "packed block" : "value", verdict, idx, c->snarkjs_name);
     if (v->packed) {
         TRY(codec_check_block(&v->map, verdict, c->r.w));
     } else {
@@ -191,14 +190,16 @@ static enum err accuse(const struct inbox *in, const struct bring *b, unsigned i
          b->name, verdict);
 }
 
-static enum err fill(struct inbox *in, struct bring *b) {
+static enum err look_at_verdicts(struct inbox *in, struct bring *b) {
     uint32_t verdicts[INBOX_VECTORS_MAX];
-    enum err code = send(in, b);
+    enum err code = send_checks(in, b);
     enum err done =
         gpu_stream_wait(in->stream); /* whatever came: nothing reads the host's bytes after this */
     TRY(code);
     TRY(done);
-    TRY(gpu_event_ns(&b->upload_ns, in->begun, in->sent));
+    if (!b->in_pieces) {
+        TRY(gpu_event_ns(&b->upload_ns, in->begun, in->sent));
+    }
     memcpy(verdicts, in->pinned, sizeof verdicts);
     for (unsigned i = 0; i < in->vectors_count; i++) {
         b->bytes += in->vectors[i].bytes;
@@ -209,19 +210,56 @@ static enum err fill(struct inbox *in, struct bring *b) {
     return OK;
 }
 
-enum err inbox_bring(struct inbox *in, struct bring *b, struct job_watch *watch) {
+enum err inbox_begin(struct inbox *in, struct bring *b, struct job_watch *watch) {
     TRY(wait_until_free(in, watch));
-    b->bytes = 0;
+    b->bytes = b->upload_ns = 0;
     if (!place(in->vectors, &in->used_bytes, in, b->vectors, b->vectors_count)) {
         set_state(in, INBOX_FREE);
         FAIL(E_LIMIT, "%s: its vectors do not fit the %zu bytes that are set aside for them",
              b->name, in->bytes);
     }
     in->vectors_count = b->vectors_count;
-    enum err code = fill(in, b);
-    b->ticket = ++in->ticket;
-    set_state(in, code == OK ? INBOX_FULL : INBOX_FREE);
+    enum err code = gpu_stream_after(in->stream, in->taken);
+    code = code == OK ? gpu_event_record(in->begun, in->stream) : code;
+    if (code != OK) {
+        set_state(in, INBOX_FREE);
+    }
     return code;
+}
+
+enum err inbox_piece(struct inbox *in, unsigned vector_idx, uint64_t at, struct bytes piece) {
+    const struct inbox_vector *v = &in->vectors[vector_idx];
+    ASSERT(vector_idx < in->vectors_count && at <= v->bytes && piece.len <= v->bytes - at);
+    TRY(gpu_upload(in->memory + v->at + at, piece.ptr, piece.len, in->stream));
+    return gpu_stream_wait(in->stream);
+}
+
+enum err inbox_end(struct inbox *in, struct bring *b, bool whole) {
+    enum err code = OK;
+    if (whole) {
+        code = look_at_verdicts(in, b);
+    } else {
+        IGNORE(gpu_fill(in->memory, 0, in->used_bytes, in->stream));
+        IGNORE(gpu_stream_wait(in->stream)); /* nothing reads the host's bytes after this */
+    }
+    b->ticket = ++in->ticket;
+    set_state(in, whole && code == OK ? INBOX_FULL : INBOX_FREE);
+    return code;
+}
+
+static enum err send_all(struct inbox *in, const struct bring *b) {
+    for (unsigned i = 0; i < in->vectors_count; i++) {
+        const struct inbox_vector *v = &in->vectors[i];
+        TRY(gpu_upload(in->memory + v->at, b->vectors[i].bytes.ptr, v->bytes, in->stream));
+    }
+    return OK;
+}
+
+enum err inbox_bring(struct inbox *in, struct bring *b, struct job_watch *watch) {
+    TRY(inbox_begin(in, b, watch));
+    struct fault fault = fault_of(send_all(in, b));
+    enum err code = inbox_end(in, b, fault.code == OK);
+    return fault.code == OK ? code : fault_raise(&fault);
 }
 
 void inbox_drop(struct inbox *in, uint64_t ticket) {
@@ -252,14 +290,20 @@ static enum err take(struct inbox *in, const struct inbox_place *places, struct 
         }
         TRY(gpu_fill((char *)places[i].to + bytes, 0, places[i].bytes - bytes, s));
     }
-    TRY(gpu_fill(in->memory, 0, in->used_bytes, s));
     return gpu_event_record(in->taken, s);
+}
+
+/* On the copy stream, beside the job that has begun; what comes next comes behind it. */
+static enum err wipe(struct inbox *in) {
+    TRY(gpu_stream_after(in->stream, in->taken));
+    return gpu_fill(in->memory, 0, in->used_bytes, in->stream);
 }
 
 enum err inbox_take(struct inbox *in, uint64_t ticket, const struct inbox_place *places,
                     unsigned count, struct gpu_stream *s) {
     ASSERT(in->state == INBOX_FULL && in->ticket == ticket && count == in->vectors_count);
     enum err code = take(in, places, s);
+    code = code == OK ? wipe(in) : code;
     set_state(in, INBOX_FREE);
     return code;
 }

@@ -1,7 +1,8 @@
 /* Inbox: device memory of a slot for the next job's scalars, filled by a copy stream of its own while the job before is computed.
  *
  *   stage thread    inbox_bring: waits until it is free ─▶ upload, as the bytes lie (packed or plain) ─▶ checked by the device
- *   device thread   inbox_take: expanded, or copied, to where the job computes ─▶ wiped ─▶ free again
+ *                   or in pieces: inbox_begin ─▶ inbox_piece … ─▶ inbox_end
+ *   device thread   inbox_take: expanded, or copied, to where the job computes ─▶ free again, and wiped before the next one comes
  *
  * So one job computes while the next is already here, and what crosses the bus is what crossed the wire. The device checks what the
  * processor's decoder checks, before anything trusts it; what it finds is looked at again on the processor, whose words the error has.
@@ -52,12 +53,16 @@ void inbox_close(struct inbox *in);
 bool inbox_fits(const struct inbox *in, const struct scalars *vectors, unsigned count);
 /* See bring in backend.h. On OK it is full. */
 FALLIBLE inbox_bring(struct inbox *in, struct bring *b, struct job_watch *watch);
+/* See bring_begin in backend.h. After an OK inbox_begin, inbox_end follows in any case. */
+FALLIBLE inbox_begin(struct inbox *in, struct bring *b, struct job_watch *watch);
+FALLIBLE inbox_piece(struct inbox *in, unsigned vector_idx, uint64_t at, struct bytes piece);
+FALLIBLE inbox_end(struct inbox *in, struct bring *b, bool whole);
 void inbox_drop(struct inbox *in, uint64_t ticket); /* unless it has been taken already */
 struct inbox_place {
     void *to;     /* device */
     size_t bytes; /* what lies behind the vector is filled with 0 */
 };
-/* Of what was brought under the ticket: queues everything on `s`, so that the inbox is free for the next job as soon as that is done; after an error too. */
+/* Of what was brought under the ticket: queues everything on `s`, and the wiping on the inbox's own stream; free for the next job as soon as that is done; after an error too. */
 FALLIBLE inbox_take(struct inbox *in, uint64_t ticket, const struct inbox_place *places,
                     unsigned count, struct gpu_stream *s);
 

@@ -81,6 +81,9 @@ struct bring {
     const char *name;          /* for errors: "partition 3" */
     uint64_t upload_ns, bytes; /* out: what the copy took, by the device's clock */
     uint64_t ticket;           /* out: names what was brought, for the witness; never 0 */
+    bool
+        in_pieces; /* the vectors' bytes come by bring_piece: of what is behind their pointers no more than heads, directories and first
+                       values is there */
 };
 
 struct backend_ops {
@@ -118,6 +121,14 @@ struct backend_ops {
     /* Takes in, checks and keeps the next job's vectors, on any thread while the slot's thread computes another job: waits until
      * that one has begun. The job's witness then carries the ticket. E_LIMIT: too large for what the plan set aside. */
     FALLIBLE (*bring)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
+    /* Would vectors of such lengths and forms have room there? */
+    bool (*bring_fits)(const struct backend_slot *s, const struct scalars *vectors, unsigned count);
+    /* The same in pieces, for vectors that are nowhere as a whole. bring_begin waits like bring, and needs no more of them than counts, forms and
+     * lengths; bring_piece, from any thread, returns when the bytes have been copied; bring_end checks, or, not `whole`, gives up. */
+    FALLIBLE (*bring_begin)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
+    FALLIBLE(*bring_piece)
+    (struct backend_slot *s, unsigned vector_idx, uint64_t at, struct bytes piece);
+    FALLIBLE (*bring_end)(struct backend_slot *s, struct bring *what, bool whole);
     /* What was brought under this ticket will not be computed, or has been: its place is free. */
     void (*unbring)(struct backend_slot *s, uint64_t ticket);
 

@@ -24,14 +24,19 @@ struct rig { /* an inbox for vectors of up to so many scalars, and a place behin
     struct job_watch watch;
 };
 
-static void rig_open(struct rig *r, enum curve_id id, uint64_t scalars_max) {
-    const uint64_t counts[] = {scalars_max};
-    size_t bytes = inbox_bytes(counts, 1), table_bytes = inbox_table_bytes(counts, 1);
-    *r = (struct rig){.curve = curve_by_id(id), .place_bytes = (scalars_max + 3) * SCALAR_BYTES};
+static void rig_open_for(struct rig *r, enum curve_id id, const uint64_t *counts,
+                         unsigned counts_count) {
+    size_t bytes = inbox_bytes(counts, counts_count),
+           table_bytes = inbox_table_bytes(counts, counts_count);
+    *r = (struct rig){.curve = curve_by_id(id), .place_bytes = (counts[0] + 3) * SCALAR_BYTES};
     device_of_test();
     char *memory = device_take(bytes + table_bytes);
     CHECK_OK(inbox_open(&r->inbox, id, memory, bytes, device_pinned(table_bytes), table_bytes));
     r->place = device_take(r->place_bytes);
+}
+
+static void rig_open(struct rig *r, enum curve_id id, uint64_t scalars_max) {
+    rig_open_for(r, id, &scalars_max, 1);
 }
 
 static void rig_close(struct rig *r) {
@@ -104,6 +109,120 @@ static void claim_round_trip(void) {
             rig_close(&r);
         }
     }
+}
+
+/* --- Three vectors: a, b and the assignment --- */
+
+enum { THREE = 3, PIECE = 1000 };
+
+struct three {
+    struct rig rig;
+    struct section sections[THREE]; /* owned */
+    bool packed[THREE];
+    struct inbox_place places[THREE];
+};
+
+static struct bytes bytes_at(const struct three *t, unsigned i) {
+    const struct section *s = &t->sections[i];
+    return t->packed[i] ? bytes_of(s->packed, s->bytes)
+                        : bytes_of(s->values, s->count * SCALAR_BYTES);
+}
+
+static void three_open(struct three *t, enum curve_id id, unsigned forms) {
+    const uint64_t counts[THREE] = {device_of_test()->emulated ? 3001 : 200001, 2999, 4500};
+    static const enum scalar_mix mixes[THREE] = {MIX_WITNESS, MIX_UNIFORM, MIX_BITS};
+    *t = (struct three){.packed = {forms & 1, forms & 2, forms & 4}};
+    rig_open_for(&t->rig, id, counts, THREE);
+    for (unsigned i = 0; i < THREE; i++) {
+        section_make(&t->sections[i], t->rig.curve, counts[i], mixes[i]);
+        t->places[i].bytes = (counts[i] + i) * SCALAR_BYTES;
+        t->places[i].to = device_take(t->places[i].bytes);
+    }
+}
+
+static void three_close(struct three *t) {
+    for (unsigned i = 0; i < THREE; i++) {
+        section_done(&t->sections[i]);
+    }
+    rig_close(&t->rig);
+}
+
+/* The last pieces first. */
+static enum err bring_in_pieces(struct three *t, struct bring *b) {
+    TRY(inbox_begin(&t->rig.inbox, b, &t->rig.watch));
+    for (unsigned i = THREE; i-- > 0;) {
+        struct bytes all = bytes_at(t, i);
+        for (size_t at = (all.len - 1) / PIECE * PIECE;; at -= PIECE) {
+            size_t left = all.len - at;
+            CHECK_OK(inbox_piece(&t->rig.inbox, i, at,
+                                 bytes_of(all.ptr + at, left < PIECE ? left : PIECE)));
+            if (at == 0) {
+                break;
+            }
+        }
+    }
+    return inbox_end(&t->rig.inbox, b, true);
+}
+
+static enum err pass_three(struct three *t, bool in_pieces) {
+    struct scalars v[THREE];
+    struct bring b = {
+        .vectors = v, .vectors_count = THREE, .name = "partition 9", .in_pieces = in_pieces};
+    const struct device *d = device_of_test();
+    for (unsigned i = 0; i < THREE; i++) {
+        CHECK_OK(scalars_open(&v[i], bytes_at(t, i), t->sections[i].count, t->packed[i]));
+    }
+    CHECK(inbox_fits(&t->rig.inbox, v, THREE));
+    struct fault fault = fault_of(in_pieces ? bring_in_pieces(t, &b)
+                                            : inbox_bring(&t->rig.inbox, &b, &t->rig.watch));
+    for (unsigned i = 0; i < THREE; i++) {
+        scalars_close(&v[i]);
+    }
+    TRY(fault.code == OK ? OK : fault_raise(&fault));
+    CHECK_OK(inbox_take(&t->rig.inbox, b.ticket, t->places, THREE, d->stream));
+    for (unsigned i = 0; i < THREE; i++) {
+        AUTO(mem_free_ptr) uint8_t *got = NULL;
+        size_t bytes = t->sections[i].count * SCALAR_BYTES;
+        CHECK_OK(mem_new(&got, t->places[i].bytes, 1));
+        device_get(got, t->places[i].to, t->places[i].bytes);
+        CHECK_MEM(t->sections[i].values, got, bytes);
+        for (size_t k = bytes; k < t->places[i].bytes; k++) {
+            CHECK_EQ(0, got[k]);
+        }
+    }
+    return OK;
+}
+
+static void claim_three(void) {
+    for (unsigned forms = 0; forms < 8; forms++) {
+        struct three t;
+        three_open(&t, curves_tested[forms % CURVES_COUNT], forms);
+        CHECK_OK(pass_three(&t, false));
+        CHECK_OK(pass_three(&t, true));
+        three_close(&t);
+    }
+}
+
+/* What does not add up is refused, and the inbox is free for the next. */
+static void claim_pieces_refused(void) {
+    struct three t;
+    three_open(&t, CURVE_BN254, 1);
+    uint8_t *value = (uint8_t *)&t.sections[1].values[77];
+    uint8_t kept[SCALAR_BYTES];
+    memcpy(kept, value, sizeof kept);
+    memset(value, 0xff, SCALAR_BYTES);
+    CHECK_ERR(E_RANGE, pass_three(&t, true));
+    CHECK_HAS(err_detail(), "value 77 of vector 1");
+    memcpy(value, kept, sizeof kept);
+    struct scalars v = {.count = t.sections[0].count,
+                        .bytes = bytes_of(NULL, t.sections[0].count * SCALAR_BYTES)};
+    struct bring given_up = {
+        .vectors = &v, .vectors_count = 1, .name = "given up", .in_pieces = true};
+    CHECK_OK(inbox_begin(&t.rig.inbox, &given_up, &t.rig.watch));
+    CHECK_OK(inbox_piece(&t.rig.inbox, 0, 32, bytes_of(t.sections[0].values, 3200)));
+    CHECK_OK(inbox_end(&t.rig.inbox, &given_up, false));
+    CHECK_OK(pass_three(&t, true));
+    three_close(&t);
 }
 
 /* Both decoders over the same bytes: the same values, or the same refusal. */
@@ -345,6 +464,9 @@ int kernel_inbox(int argc, char **argv) {
         {"the first plain value that is not below r is named", claim_plain},
         {"the next waits until the one before is taken or dropped", claim_one_at_a_time},
         {"what does not fit is E_LIMIT", claim_too_large},
+        {"a, b and the assignment come out as they were, brought whole or in pieces in any order",
+         claim_three},
+        {"pieces that make no sound vectors are refused, and given up", claim_pieces_refused},
     };
     static const struct check_claim benches[] = {{"inbox", bench}};
     bool wants_bench = argc > 1 && !strcmp(argv[1], "--bench");
