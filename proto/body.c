@@ -156,6 +156,8 @@ FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summa
         d->object.name = borrowed(place.name);
         d->object.nuid = borrowed(place.nuid);
         d->object.first_sequence = place.first_sequence;
+        d->object.n_chunk_steps = place.chunk_steps_count;
+        d->object.chunk_steps = (uint32_t *)(uintptr_t)place.chunk_steps;
         d->body.place_case = BELLOWS__V1__BODY__PLACE_OBJECT;
         d->body.object = &d->object;
     }
@@ -218,13 +220,16 @@ void body_reader_divert(struct body_reader *reader, body_frame_sink *sink, void 
 }
 
 static FALLIBLE read_message(struct body_reader *r, struct bytes message, bool lent) {
-    struct frame f;
-    TRY(frame_parse(&f, &r->layout, message));
-    REQUIRE(f.index == r->stream.messages_count - 1, E_FORMAT,
-            "frame %" PRIu32 " stands where frame %" PRIu32 " is due", f.index,
+    struct body_frame f = {.lent = lent};
+    TRY(frame_parse(&f.frame, &r->layout, message));
+    REQUIRE(f.frame.index == r->stream.messages_count - 1, E_FORMAT,
+            "frame %" PRIu32 " stands where frame %" PRIu32 " is due", f.frame.index,
             r->stream.messages_count - 1);
-    struct bytes_mut place = {r->dest[f.section].ptr + f.offset, f.raw_bytes};
-    return lent && r->sink ? r->sink(r->sink_ctx, &f, place) : frame_decode(place, r->codec, &f);
+    uint8_t *section = r->dest[f.frame.section].ptr;
+    f.place = (struct bytes_mut){section ? section + f.frame.offset : NULL, f.frame.raw_bytes};
+    ASSERT(section || r->sink);
+    return r->sink && (lent || !section) ? r->sink(r->sink_ctx, &f)
+                                         : frame_decode(f.place, r->codec, &f.frame);
 }
 
 FALLIBLE body_reader_add(struct body_reader *r, struct bytes chunk) {

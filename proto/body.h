@@ -43,11 +43,13 @@ FALLIBLE body_write_inline(struct body_summary *summary, struct bytes_mut *out,
                            const struct frame_layout *layout, const struct bytes *data,
                            size_t bytes_max);
 /* A Body message for the descriptor, all of it one block: mem_free. `inline_frames` is lent to it (NULL ptr: none);
- * bucket, name and nuid are lent too (NULL for an inline body). */
+ * bucket, name, nuid and steps are lent too (NULL for an inline body). */
 struct body_place {
     struct bytes inline_frames;
     const char *bucket, *name, *nuid;
     uint64_t first_sequence;
+    const uint32_t *chunk_steps;
+    size_t chunk_steps_count;
 };
 FALLIBLE body_describe(Bellows__V1__Body **out, const struct body_summary *summary,
                        struct body_place place);
@@ -64,8 +66,14 @@ void body_reader_free(struct body_reader **reader);
 FALLIBLE body_reader_add(struct body_reader *reader,
                          struct bytes chunk); /* chunks in order, any size */
 /* Gets the frames that lie whole in their chunk, for other threads to decode into `place` while the chunk lives; NULL: the reader
- * decodes all of them itself. */
-typedef enum err body_frame_sink(void *ctx, const struct frame *frame, struct bytes_mut place);
+ * decodes all of them itself. A section whose dest has no pointer has no place: its frames, cut ones too, go to the sink with a place without
+ * one; `lent` says whether the frame's bytes live as long as the chunk, else until the sink returns. */
+struct body_frame {
+    struct frame frame;
+    struct bytes_mut place;
+    bool lent;
+};
+typedef enum err body_frame_sink(void *ctx, const struct body_frame *frame);
 void body_reader_divert(struct body_reader *reader, body_frame_sink *sink, void *sink_ctx);
 /* After the last: every frame was there, once, in order; length and SHA-256 are the descriptor's. */
 FALLIBLE body_reader_end(struct body_reader *reader);

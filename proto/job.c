@@ -24,6 +24,9 @@ static FALLIBLE check_place(const Bellows__V1__Body *body) {
         TRY(id_check(body->object->nuid, "object nuid"));
         REQUIRE(body->object->name[0] && strlen(body->object->name) < 256, E_FORMAT,
                 "object name has %zu bytes, want 1 to 255", strlen(body->object->name));
+        REQUIRE(body->object->n_chunk_steps <= OBJECT_STEPS_MAX, E_LIMIT,
+                "object tells of %zu chunks where they lie, at most %d allowed",
+                body->object->n_chunk_steps, OBJECT_STEPS_MAX);
         return OK;
     default:
         FAIL(E_FORMAT, "body has neither inline frames nor an object");

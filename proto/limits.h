@@ -27,6 +27,7 @@ enum {
     FRAME_HEADER_BYTES_MAX = 96, /* delimiter and all fields but the payload */
     BODY_SECTIONS_MAX = 8,
     BODY_FRAMES_MAX = 1 << 20,
+    OBJECT_STEPS_MAX = 4096, /* that an object reference tells */
     ID_BYTES_MAX = 64,
     SUBJECT_BYTES_MAX = 384, /* any subject we build, with NUL */
     CIRCUIT_TOKEN_DIGITS = 16

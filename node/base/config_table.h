@@ -48,6 +48,8 @@
            "What one lane may use in all; 0: its share of the control group's limit or of the machine.")                \
     BYTES( staging,    "0", 0, UINT64_C(1) << 50,                         CONFIG_NODE | CONFIG_DEV,                     \
            "Page-locked memory that bodies are decoded into on a CUDA lane; 0: an eighth of --memory, at most 8 GiB.")  \
+    COUNT( connections, 0, 0, 8,                                          CONFIG_NODE | CONFIG_DEV,                     \
+           "Connections over which a lane fetches bodies and keys; 0: four on a CUDA lane, one on others.")             \
     TEXT(  keep,       "",                      "DIGEST,...",             CONFIG_NODE | CONFIG_DEV,                     \
            "Keys that a lane loads at its start and keeps loaded; the others leave when their room is needed.")         \
     CHOICE(key_tables, "auto",                  "auto|on|off",            CONFIG_NODE,                                  \

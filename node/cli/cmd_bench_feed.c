@@ -5,7 +5,9 @@
  * the first one after the last job. So up to two seconds of idleness around the work are in it, and a run should take much longer.
  *
  * With --backlog nothing of that is in it, nor the sending: the lanes are drained, all jobs sent, the lanes resumed, and the stretch goes from
- * the first report after the first job's end to the last one before the last job's.
+ * the first report after the first job's end to the last one before the last job's. Before they are resumed the bodies are downloaded for
+ * nothing, to see what the transport can bring (bench_ceiling.h): where the jobs need more than that for each second of computing, no lane
+ * can compute all the time, and the line says how much it could.
  *
  * With --imitate no fleet is asked: see bench_upload.h.
  */
@@ -13,6 +15,7 @@
 #include "node/base/mem.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/bench.h"
+#include "node/cli/bench_ceiling.h"
 #include "node/cli/bench_upload.h"
 #include "node/cli/client.h"
 #include "node/cli/commands.h"
@@ -40,6 +43,7 @@ struct feed {
     struct mark *begins, *ends; /* owned: by lane, in the picture's order */
     size_t lanes_count;
     unsigned jobs_count, sent_count;
+    struct ceiling ceiling;    /* of a backlog */
     uint64_t first_end_ms;     /* when the first job's end was seen; 0: not yet */
     char name[NUID_BYTES + 8]; /* the jobs' ids begin with it */
 };
@@ -212,6 +216,15 @@ static enum err order_nodes(struct feed *f, const char *verb) {
     return OK;
 }
 
+static enum err measure_ceiling(struct feed *f) {
+    AUTO(config_free) struct config config = {0};
+    TRY(args_config(&config, f->args));
+    struct transport_options options = client_transport_options(&config);
+    options.url = f->client.server;
+    return ceiling_measure(&f->ceiling, &f->client, &options,
+                           (struct ceiling_jobs){f->name, f->jobs_count});
+}
+
 static enum err send_backlog(struct feed *f) {
     bool idle = false;
     TRY(order_nodes(f, "drain"));
@@ -219,6 +232,7 @@ static enum err send_backlog(struct feed *f) {
         TRY(keep_sending(&idle, f));
         watch_take(f->watch, LOOK_NS);
     }
+    TRY(measure_ceiling(f));
     return order_nodes(f, "resume");
 }
 
@@ -240,25 +254,54 @@ static enum err feed_fleet(struct feed *f, unsigned *failed) {
 
 /* --- The ledger --- */
 
+static bool is_ours(const struct feed *f, const struct watch_job *job,
+                    const struct watch_lane *lane) {
+    return !strncmp(job->job, f->name, strlen(f->name)) && !strcmp(job->node, lane->node) &&
+           job->gpu == lane->gpu;
+}
+
 /* What the jobs' stories say of a step, all of them together: by a lane that did it. */
-static void add_step(struct text *t, const struct feed *f, const struct watch_lane *lane,
-                     const char *step) {
+struct sum {
+    uint64_t ns, bytes;
+};
+static struct sum sum_step(const struct feed *f, const struct watch_lane *lane, const char *step) {
     const struct watch *p = watch_picture(f->watch);
-    uint64_t ns = 0, bytes = 0;
+    struct sum sum = {0};
     for (size_t i = 0; i < p->jobs_count; i++) {
         const struct watch_job *job = &p->jobs[i];
-        if (strncmp(job->job, f->name, strlen(f->name)) || strcmp(job->node, lane->node) ||
-            job->gpu != lane->gpu) {
-            continue;
-        }
-        for (size_t k = 0; k < job->steps_count; k++) {
+        for (size_t k = 0; k < job->steps_count && is_ours(f, job, lane); k++) {
             bool same = !strcmp(job->steps[k].name, step);
-            ns += same ? job->steps[k].ns : 0;
-            bytes += same ? job->steps[k].bytes : 0;
+            sum.ns += same ? job->steps[k].ns : 0;
+            sum.bytes += same ? job->steps[k].bytes : 0;
         }
     }
+    return sum;
+}
+
+static void add_step(struct text *t, const struct feed *f, const struct watch_lane *lane,
+                     const char *step) {
+    struct sum sum = sum_step(f, lane, step);
     text_addf(t, "\"%s\": {\"bytes\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"gb_s\": %.2f}", step,
-              bytes, ns, ns ? (double)bytes / (double)ns : 0);
+              sum.bytes, sum.ns, sum.ns ? (double)sum.bytes / (double)sum.ns : 0);
+}
+
+/* What the lane's jobs needed of the transport for each second that the device spent on them, and the share of its time that it can
+ * compute with no more than the ceiling. */
+static void add_transport(struct text *t, const struct feed *f, const struct watch_lane *lane,
+                          double compute_share) {
+    const struct watch *p = watch_picture(f->watch);
+    struct sum fetched = sum_step(f, lane, "fetch");
+    double ceiling = ceiling_best(&f->ceiling) / (double)p->lanes_count;
+    uint64_t device_ns = 0;
+    for (size_t i = 0; i < p->jobs_count; i++) {
+        device_ns += is_ours(f, &p->jobs[i], lane) ? p->jobs[i].device_ns : 0;
+    }
+    double needed = device_ns ? (double)fetched.bytes * 1e9 / (double)device_ns : 0;
+    double possible = needed > ceiling ? ceiling / needed : 1;
+    text_add(t, ", \"transport\": {\"ceiling_gb_s\": ");
+    ceiling_json(t, &f->ceiling);
+    text_addf(t, ", \"needed_gb_s\": %.3f, \"possible_share\": %.4f, \"share_of_possible\": %.4f}",
+              needed / 1e9, possible, compute_share / possible);
 }
 
 static enum err print_lane(const struct feed *f, size_t idx, unsigned failed, uint64_t took_ns) {
@@ -281,11 +324,13 @@ static enum err print_lane(const struct feed *f, size_t idx, unsigned failed, ui
         waits_ns += ledger_account_is_compute(account) ? 0 : ns;
         text_addf(&t, "%s\"%s\": %" PRIu64, i ? ", " : "", ledger_account_name(account), ns);
     }
-    text_addf(&t,
-              "}, \"compute_share\": %.4f, \"process_bytes\": [%" PRIu64 ", %" PRIu64
-              "], \"steps\": {",
-              waits_ns < wall_ns ? 1 - (double)waits_ns / (double)wall_ns : 0, begin->process_bytes,
-              end->process_bytes);
+    double share = waits_ns < wall_ns ? 1 - (double)waits_ns / (double)wall_ns : 0;
+    text_addf(&t, "}, \"compute_share\": %.4f", share);
+    if (ceiling_best(&f->ceiling) > 0) {
+        add_transport(&t, f, lane, share);
+    }
+    text_addf(&t, ", \"process_bytes\": [%" PRIu64 ", %" PRIu64 "], \"steps\": {",
+              begin->process_bytes, end->process_bytes);
     static const char *const steps[] = {"fetch", "decode", "unpack", "upload"};
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         text_add(&t, i ? ", " : "");

@@ -107,6 +107,7 @@ static enum err run_lane(const struct args *args, const struct config *config, c
                  .drained = args_switch(args, "drained")},
         .transport = client_transport_options(config),
         .drain_ns = config->drain_ns,
+        .connections = (unsigned)config->connections,
         .parent = (pid_t)args_number(args, "supervisor", 0),
         .metrics_fd = (int)args_number(args, "metrics-fd", UINT64_MAX), /* absent: -1 */
     };

@@ -62,6 +62,39 @@ static void note_done(struct decoders *d, struct decoding *body, enum err code, 
     }
 }
 
+static unsigned take_slot(struct decoders *d, struct decoding_stream *s) {
+    LOCK_SCOPE(&d->lock);
+    for (unsigned i = 0;; i = (i + 1) % s->slots_count) {
+        if (!s->taken[i]) {
+            s->taken[i] = true;
+            return i;
+        }
+        if (i == s->slots_count - 1) {
+            condition_wait(&d->changed, &d->lock);
+        }
+    }
+}
+
+static void give_slot(struct decoders *d, struct decoding_stream *s, unsigned idx) {
+    LOCK_SCOPE(&d->lock);
+    s->taken[idx] = false;
+    condition_wake_all(&d->changed);
+}
+
+static enum err decode_through(struct decoders *d, struct frame_codec *codec,
+                               const struct task *task) {
+    struct decoding_stream *s = task->body->stream;
+    ASSERT(task->place.len <= s->slot_bytes);
+    unsigned idx = take_slot(d, s);
+    struct bytes_mut slot = {s->slots + idx * s->slot_bytes, task->place.len};
+    enum err code = frame_decode(slot, codec, &task->frame);
+    if (code == OK) {
+        code = s->take(s->ctx, &task->frame, bytes_of(slot.ptr, slot.len));
+    }
+    give_slot(d, s, idx);
+    return code;
+}
+
 static void *decode_main(void *ctx) {
     struct seat seat = *(struct seat *)ctx;
     struct task task;
@@ -69,7 +102,9 @@ static void *decode_main(void *ctx) {
     while (queue_take(seat.d->tasks, &task, UINT64_MAX) == OK) {
         uint64_t start_ns = clock_ns();
         drag(DRAG_DECODE);
-        enum err code = frame_decode(task.place, seat.d->codecs[seat.idx], &task.frame);
+        struct frame_codec *codec = seat.d->codecs[seat.idx];
+        enum err code = task.body->stream ? decode_through(seat.d, codec, &task)
+                                          : frame_decode(task.place, codec, &task.frame);
         release_chunk(seat.d, task.chunk_idx);
         note_done(seat.d, task.body, code, clock_ns() - start_ns);
     }
@@ -147,17 +182,27 @@ struct cutting { /* a chunk of one body, by the thread that fetched it */
     unsigned chunk_idx;
 };
 
-/* For body_reader_add: a frame that lies whole in the chunk being cut. */
-static enum err give_away(void *ctx, const struct frame *frame, struct bytes_mut place) {
+static void wait_for_tasks(struct decoders *d, const struct decoding *body) {
+    LOCK_SCOPE(&d->lock);
+    while (body->tasks_count > 0) {
+        condition_wait(&d->changed, &d->lock);
+    }
+}
+
+/* For body_reader_add: a frame that lies whole in the chunk being cut, or one that streams. */
+static enum err give_away(void *ctx, const struct body_frame *frame) {
     const struct cutting *cut = ctx;
     struct decoders *d = cut->d;
-    struct task task = {*frame, cut->body, place, cut->chunk_idx};
+    struct task task = {frame->frame, cut->body, frame->place, cut->chunk_idx};
     lock_take(&d->lock);
     cut->body->tasks_count++;
     d->chunks[cut->chunk_idx].uses_count++;
     lock_give(&d->lock);
     enum err put = queue_put(d->tasks, &task, UINT64_MAX);
     ASSERT(put == OK);
+    if (!frame->lent) { /* the next one is put together where this one lies */
+        wait_for_tasks(d, cut->body);
+    }
     return OK;
 }
 

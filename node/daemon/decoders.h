@@ -3,6 +3,9 @@
  * Any frame can be decoded by any thread, straight from the message that brought it into its final place. A frame that was cut over two
  * chunks is put together, and decoded, by the thread that fetches.
  *
+ * A body that is too large to lie anywhere streams: each frame is decoded into one of a few slots, handed on from there, and the slot is
+ * free again. A full set of slots makes the decoders wait, full decoders the thread that fetches.
+ *
  * Owner    the lane. Several bodies at once, each with a struct decoding of its own.
  * Threads  decoders_add and decoders_wait: for one body one thread, which fetches it.
  * Memory   up to DECODERS_CHUNKS_MAX chunks are held; then decoders_add waits. Nothing is allocated after opening.
@@ -17,11 +20,23 @@ enum { DECODERS_MAX = 16, DECODERS_CHUNKS_MAX = 32 };
 
 struct decoders;
 
-/* A body on its way; zeroed before its first chunk. */
+enum { STREAM_SLOTS_MAX = 64 };
+struct decoding_stream {
+    uint8_t *slots; /* lent: slots_count of slot_bytes */
+    size_t slot_bytes;
+    unsigned slots_count; /* at most STREAM_SLOTS_MAX */
+    /* Takes a decoded piece; on any decoder's thread, several at once. The bytes are gone when it returns. */
+    enum err (*take)(void *ctx, const struct frame *frame, struct bytes piece);
+    void *ctx;
+    bool taken[STREAM_SLOTS_MAX]; /* [decoders' lock] */
+};
+
+/* A body on its way; zeroed before its first chunk, but for `stream`. */
 struct decoding {
-    unsigned tasks_count; /* [decoders' lock] not done yet */
-    uint64_t busy_ns;     /* [decoders' lock] all threads' time on it */
-    struct fault fault;   /* [decoders' lock] the first */
+    struct decoding_stream *stream; /* lent; NULL: frames have places */
+    unsigned tasks_count;           /* [decoders' lock] not done yet */
+    uint64_t busy_ns;               /* [decoders' lock] all threads' time on it */
+    struct fault fault;             /* [decoders' lock] the first */
 };
 
 FALLIBLE decoders_open(struct decoders **out, unsigned threads_count); /* cut to DECODERS_MAX */

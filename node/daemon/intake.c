@@ -158,13 +158,9 @@ static enum err wait_for_room(struct lane *lane, struct lane_job *job, uint64_t 
     }
 }
 
-static enum err take_room(struct lane *lane, struct lane_job *job, bool plain) {
+static enum err reserve_body(struct lane *lane, struct lane_job *job) {
     uint64_t bytes = 0;
-    TRY(job_body_bytes(&bytes, job, plain));
-    REQUIRE(bytes <= pinned_bytes(lane->pinned), E_LIMIT,
-            "the witness takes %llu bytes, this lane has %zu for witnesses; the option is %s",
-            (unsigned long long)bytes, pinned_bytes(lane->pinned),
-            lane_brings(lane) ? "--staging" : "--memory");
+    TRY(job_choose_way(&bytes, job, lane->backend, lane->decoders, pinned_bytes(lane->pinned)));
     TRY(take_room_turn(lane, job));
     enum err code = wait_for_room(lane, job, bytes);
     lock_take(&lane->lock);
@@ -172,10 +168,6 @@ static enum err take_room(struct lane *lane, struct lane_job *job, bool plain) {
     condition_wake_all(&lane->changed);
     lock_give(&lane->lock);
     return code;
-}
-
-static enum err reserve_body(struct lane *lane, struct lane_job *job) {
-    return take_room(lane, job, !lane_brings(lane));
 }
 
 /* A proof that could not be told anybody need not be made. */
@@ -217,7 +209,9 @@ static enum err timed(enum err (*step)(struct lane *lane, struct lane_job *job),
 
 static enum err fetch_body(struct lane *lane, struct lane_job *job) {
     uint64_t start_ns = clock_ns();
-    enum err code = job_stage_body(job, lane->decoders, lane->links.bulk);
+    enum err code = job->way == JOB_WAY_STREAM
+                        ? job_stream(job, lane->decoders, &lane->links.bulk, lane->backend)
+                        : job_stage_body(job, lane->decoders, &lane->links.bulk);
     if (code != OK) {
         spans_end(&job->report.spans, SPAN_FETCH, start_ns, 0, code);
     }
@@ -231,8 +225,14 @@ static enum err stage_body(struct lane *lane, struct lane_job *job) {
     if (job->vectors_count == 0) { /* else it was staged before, and only its place is a new one */
         TRY(fetch_body(lane, job));
     }
-    return lane_brings(lane) ? job_bring(job, lane->backend)
-                             : job_make_witness(job, decoders_pool(lane->decoders));
+    switch (job->way) {
+    case JOB_WAY_STREAM:
+        return OK;
+    case JOB_WAY_BRING:
+        return job_bring(job, lane->backend);
+    default: /* several stage threads cannot share the pool */
+        return job_make_witness(job, lane_brings(lane) ? NULL : decoders_pool(lane->decoders));
+    }
 }
 
 static enum err stage_once(struct lane *lane, struct lane_job *job) {

@@ -3,6 +3,10 @@
  *
  *     block    section | section | …                     as they came: from here packed bytes go to a device
  *              plain scalars of packed sections          where the witness is computed with in host memory
+ *     or       slot | slot | …                           of a body that no block holds: frames on their way to a device
+ *
+ * Of a body that streams the host keeps heads and directories, which say where everything is, and the first values, which the
+ * proof is told with.
  */
 #include "node/daemon/job.h"
 
@@ -168,12 +172,54 @@ static void place_all(struct places *out, const struct frame_layout *layout) {
     out->plain_bytes = at;
 }
 
-enum err job_body_bytes(uint64_t *out, const struct lane_job *job, bool plain) {
+/* The vectors as far as the descriptor knows them. */
+static void shape_vectors(struct scalars out[JOB_VECTORS_MAX], const struct frame_layout *layout) {
+    for (uint32_t i = 0; i < layout->sections_count; i++) {
+        const struct frame_section *section = &layout->sections[i];
+        out[i] = (struct scalars){.count = section->values_count,
+                                  .bytes = bytes_of(NULL, (size_t)section->raw_bytes),
+                                  .packed = section_is_packed(section->kind)};
+        out[i].map.blocks_count = out[i].packed ? packed_blocks_count(out[i].count) : 0;
+    }
+}
+
+static uint64_t stream_slots(const struct decoders *decoders, uint64_t room_bytes,
+                             uint32_t frame_bytes) {
+    unsigned threads = pool_threads_count(decoders_pool(decoders));
+    uint64_t slots = room_bytes / frame_bytes,
+             most = threads < STREAM_SLOTS_MAX ? threads : STREAM_SLOTS_MAX;
+    return slots < most ? slots : most;
+}
+
+enum err job_choose_way(uint64_t *bytes, struct lane_job *job, const struct backend *backend,
+                        const struct decoders *decoders, uint64_t arena_bytes) {
     struct frame_layout layout;
     struct places places;
+    struct scalars vectors[JOB_VECTORS_MAX];
     TRY(body_check(&layout, job));
     place_all(&places, &layout);
-    *out = plain ? places.plain_bytes : places.bytes;
+    shape_vectors(vectors, &layout);
+    const struct backend_ops *ops = backend->ops;
+    bool brings = ops->bring != NULL;
+    bool fits = brings && (!ops->bring_fits ||
+                           ops->bring_fits(job->loaded.slot, vectors, layout.sections_count));
+    if (fits && places.bytes > arena_bytes && ops->bring_begin) {
+        job->way = JOB_WAY_STREAM;
+        *bytes = stream_slots(decoders, arena_bytes, layout.frame_bytes) * layout.frame_bytes;
+        REQUIRE(*bytes > 0, E_LIMIT,
+                "a frame of the body has %u bytes, this lane has %llu for bodies; the option is "
+                "--staging",
+                layout.frame_bytes, (unsigned long long)arena_bytes);
+        return OK;
+    }
+    job->way = fits ? JOB_WAY_BRING : JOB_WAY_PLAIN;
+    *bytes = fits ? places.bytes : places.plain_bytes;
+    REQUIRE(*bytes <= arena_bytes, E_LIMIT,
+            "the witness takes %llu bytes, this lane has %llu for witnesses%s; the option is %s",
+            (unsigned long long)*bytes, (unsigned long long)arena_bytes,
+            brings && !fits ? ", and under this key the device has no room to take it in ahead"
+                            : "",
+            brings ? "--staging" : "--memory");
     return OK;
 }
 
@@ -195,13 +241,20 @@ static void fetch_done(struct fetch *f) {
     body_reader_free(&f->reader);
 }
 
-static enum err fetch_object(struct fetch *f, struct lane_job *job, struct transport *bulk) {
+static enum err fetch_object(struct fetch *f, struct lane_job *job, const struct bulk_links *bulk) {
     const Bellows__V1__Body *body = body_of(job);
     struct object_download_options options = {
-        .bucket = body->object->bucket, .nuid = body->object->nuid, .bytes = body->wire_bytes};
+        .bucket = body->object->bucket,
+        .nuid = body->object->nuid,
+        .first_sequence = body->object->first_sequence,
+        .steps = {body->object->chunk_steps, body->object->n_chunk_steps},
+        .chunks_count = body->frames_count,
+        .bytes = body->wire_bytes,
+        .also = bulk->links + 1,
+        .also_count = bulk->count - 1};
     uint64_t fetch_ns = 0, decode_ns = 0, began_ns = clock_ns(), came_ns = 0;
     TRY(body_reader_new(&f->reader, body, f->dest, f->sections_count, f->memory_bytes));
-    TRY(object_download_open(&f->download, bulk, &options));
+    TRY(object_download_open(&f->download, bulk->links[0], &options));
     for (;;) {
         AUTO(message_done) struct message chunk = {0};
         bool end = false;
@@ -226,62 +279,93 @@ static enum err fetch_object(struct fetch *f, struct lane_job *job, struct trans
     return OK;
 }
 
-static enum err fetch_inline(const struct fetch *f, struct lane_job *job) {
+/* What came with the descriptor, by way of the decoders' slots. */
+static enum err stream_inline(struct fetch *f, const Bellows__V1__Body *body) {
+    struct message whole = {.data = bytes_of(body->inline_frames.data, body->inline_frames.len)};
+    TRY(body_reader_new(&f->reader, body, f->dest, f->sections_count, f->memory_bytes));
+    TRY(decoders_add(f->decoders, &f->decoding, f->reader, &whole));
+    TRY(decoders_wait(NULL, f->decoders, &f->decoding));
+    return body_reader_end(f->reader);
+}
+
+static enum err fetch_inline(struct fetch *f, struct lane_job *job) {
     const Bellows__V1__Body *body = body_of(job);
     uint64_t start_ns = clock_ns();
     job_mark(job, JOB_STAGE_DECODE);
     drag(DRAG_DECODE);
-    enum err code = body_read_inline(body, f->dest, f->sections_count, f->memory_bytes);
+    enum err code = f->decoding.stream
+                        ? stream_inline(f, body)
+                        : body_read_inline(body, f->dest, f->sections_count, f->memory_bytes);
     spans_end(&job->report.spans, SPAN_DECODE, start_ns, body->raw_bytes, code);
     return code;
 }
 
+/* Into the block, or with `stream` through it. */
 static enum err fetch(struct lane_job *job, const struct frame_layout *layout,
-                      const struct places *places, struct decoders *decoders,
-                      struct transport *bulk) {
+                      struct decoding_stream *stream, struct decoders *decoders,
+                      const struct bulk_links *bulk) {
     AUTO(fetch_done)
     struct fetch f = {.decoders = decoders,
+                      .decoding.stream = stream,
                       .sections_count = layout->sections_count,
                       .memory_bytes = layout->memory_bytes};
-    ASSERT(job->block.bytes >= places->bytes);
+    struct places places;
+    place_all(&places, layout);
+    ASSERT(stream || job->block.bytes >= places.bytes);
     for (uint32_t i = 0; i < layout->sections_count; i++) {
-        f.dest[i] = (struct bytes_mut){job->block.ptr + places->section[i],
+        f.dest[i] = (struct bytes_mut){stream ? NULL : job->block.ptr + places.section[i],
                                        (size_t)layout->sections[i].raw_bytes};
     }
     return body_of(job)->place_case == BELLOWS__V1__BODY__PLACE_OBJECT ? fetch_object(&f, job, bulk)
                                                                        : fetch_inline(&f, job);
 }
 
-enum err job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk) {
-    struct frame_layout layout;
-    struct places places;
+static enum err check_against_key(const struct lane_job *job, const struct frame_layout *layout) {
     const struct key_shape *shape = key_shape(job->key);
-    TRY(body_check(&layout, job));
     REQUIRE((int)job->job->curve == (int)shape->curve, E_CURVE,
             "the job says curve %d, its key is on %s", (int)job->job->curve,
             key_curve(job->key)->name);
-    const struct frame_section *assignment = &layout.sections[layout.sections_count - 1];
+    const struct frame_section *assignment = &layout->sections[layout->sections_count - 1];
     REQUIRE(assignment->values_count == shape->wires_count, E_RANGE,
             "partition %u: the witness has %llu values, the key's circuit has %u wires; is it a "
             "witness "
             "of this circuit?",
             job->index, (unsigned long long)assignment->values_count, shape->wires_count);
-    if (layout.sections_count == BODY_EVALUATIONS) {
+    if (layout->sections_count == BODY_EVALUATIONS) {
         char name[NAME_BYTES];
         write_name(name, job);
-        TRY(evaluations_fit(layout.sections[0].values_count, shape, name, "the job's key"));
+        TRY(evaluations_fit(layout->sections[0].values_count, shape, name, "the job's key"));
     }
-    place_all(&places, &layout);
+    return OK;
+}
+
+/* Section i begins at at[i]. */
+static enum err open_vectors(struct lane_job *job, const struct frame_layout *layout,
+                             uint8_t *const *at) {
     job_unstage(job);
-    TRY(fetch(job, &layout, &places, decoders, bulk));
-    for (uint32_t i = 0; i < layout.sections_count; i++) {
-        const struct frame_section *section = &layout.sections[i];
-        TRY(scalars_open(&job->vectors[i],
-                         bytes_of(job->block.ptr + places.section[i], (size_t)section->raw_bytes),
+    for (uint32_t i = 0; i < layout->sections_count; i++) {
+        const struct frame_section *section = &layout->sections[i];
+        TRY(scalars_open(&job->vectors[i], bytes_of(at[i], (size_t)section->raw_bytes),
                          section->values_count, section_is_packed(section->kind)));
         job->vectors_count++;
     }
     return OK;
+}
+
+enum err job_stage_body(struct lane_job *job, struct decoders *decoders,
+                        const struct bulk_links *bulk) {
+    struct frame_layout layout;
+    struct places places;
+    uint8_t *at[BODY_SECTIONS_MAX];
+    TRY(body_check(&layout, job));
+    TRY(check_against_key(job, &layout));
+    place_all(&places, &layout);
+    job_unstage(job);
+    TRY(fetch(job, &layout, NULL, decoders, bulk));
+    for (uint32_t i = 0; i < layout.sections_count; i++) {
+        at[i] = job->block.ptr + places.section[i];
+    }
+    return open_vectors(job, &layout, at);
 }
 
 /* --- Handing over --- */
@@ -348,6 +432,118 @@ enum err job_bring(struct lane_job *job, struct backend *backend) {
     return OK;
 }
 
+/* --- Streaming --- */
+
+struct body_stream {
+    struct lane_job *job;          /* lent */
+    const struct backend_ops *ops; /* lent */
+    uint8_t *kept,
+        *section[JOB_VECTORS_MAX]; /* owned: the first bytes of each section; where they lie */
+    size_t kept_bytes, section_bytes[JOB_VECTORS_MAX];
+    struct decoding_stream slots;
+    _Atomic uint64_t upload_ns;
+};
+
+static void stream_done(struct body_stream *s) {
+    if (s->kept) {
+        mem_wipe(s->kept, s->kept_bytes);
+    }
+    mem_free(s->kept);
+}
+
+/* Bytes of a section up to its first `count` scalars. */
+static size_t first_bytes(const struct frame_section *section, uint64_t count) {
+    uint64_t bytes = count * SCALAR_BYTES;
+    if (section_is_packed(section->kind)) {
+        uint64_t blocks = packed_blocks_count(count),
+                 block_bytes = packed_classes_bytes(PACKED_BLOCK_SCALARS) + PACKED_ALIGN +
+                               (uint64_t)PACKED_BLOCK_SCALARS * SCALAR_BYTES;
+        bytes = packed_head_bytes(section->values_count) + blocks * block_bytes;
+    }
+    return (size_t)(bytes < section->raw_bytes ? bytes : section->raw_bytes);
+}
+
+static enum err stream_open(struct body_stream *s, const struct frame_layout *layout) {
+    const struct lane_job *job = s->job;
+    uint32_t last = layout->sections_count - 1;
+    for (uint32_t i = 0; i <= last; i++) {
+        uint64_t count = i == last ? (uint64_t)key_shape(job->key)->public_count + 1 : 0;
+        s->section_bytes[i] = first_bytes(&layout->sections[i], count);
+        s->kept_bytes += aligned(s->section_bytes[i]);
+    }
+    TRY(mem_new(&s->kept, s->kept_bytes, 1));
+    uint8_t *at = s->kept;
+    for (uint32_t i = 0; i <= last; i++) {
+        s->section[i] = at;
+        at += aligned(s->section_bytes[i]);
+    }
+    s->slots.slots = job->block.ptr;
+    s->slots.slot_bytes = layout->frame_bytes;
+    s->slots.slots_count = (unsigned)(job->block.bytes / layout->frame_bytes);
+    return OK;
+}
+
+static enum err take_piece(void *ctx, const struct frame *frame, struct bytes piece) {
+    struct body_stream *s = ctx;
+    size_t kept = s->section_bytes[frame->section];
+    if (frame->offset < kept) {
+        size_t left = kept - (size_t)frame->offset;
+        memcpy(s->section[frame->section] + frame->offset, piece.ptr,
+               piece.len < left ? piece.len : left);
+    }
+    uint64_t start_ns = clock_ns();
+    TRY(s->ops->bring_piece(s->job->loaded.slot, frame->section, frame->offset, piece));
+    atomic_fetch_add(&s->upload_ns, clock_ns() - start_ns);
+    return OK;
+}
+
+static enum err stream_frames(struct body_stream *s, const struct frame_layout *layout,
+                              struct decoders *decoders, const struct bulk_links *bulk,
+                              const char *name) {
+    TRY(fetch(s->job, layout, &s->slots, decoders, bulk));
+    TRY(open_vectors(s->job, layout, s->section));
+    return keep_first(s->job, name);
+}
+
+enum err job_stream(struct lane_job *job, struct decoders *decoders, const struct bulk_links *bulk,
+                    struct backend *backend) {
+    struct frame_layout layout;
+    char name[NAME_BYTES];
+    AUTO(stream_done) struct body_stream s = {.job = job, .ops = backend->ops};
+    s.slots.take = take_piece;
+    s.slots.ctx = &s;
+    write_name(name, job);
+    TRY(body_check(&layout, job));
+    TRY(check_against_key(job, &layout));
+    TRY(stream_open(&s, &layout));
+    job_unstage(job);
+    shape_vectors(job->vectors, &layout);
+    struct bring bring = {.vectors = job->vectors,
+                          .vectors_count = layout.sections_count,
+                          .name = name,
+                          .in_pieces = true};
+    uint64_t start_ns = clock_ns();
+    job_mark(job, JOB_STAGE_UPLOAD);
+    TRY(backend->ops->bring_begin(job->loaded.slot, &bring, &job->watch));
+    struct fault fault = fault_of(stream_frames(&s, &layout, decoders, bulk, name));
+    job_mark(job, JOB_STAGE_UPLOAD);
+    enum err code = backend->ops->bring_end(job->loaded.slot, &bring, fault.code == OK);
+    struct fault end = fault_of(code);
+    spans_add(&job->report.spans, SPAN_UPLOAD, start_ns, atomic_load(&s.upload_ns), bring.bytes,
+              code);
+    uint64_t ticket = bring.ticket;
+    for (unsigned i = 0; i < job->vectors_count; i++) { /* nothing of them stays here */
+        scalars_close(&job->vectors[i]);
+    }
+    job->vectors_count = 0;
+    TRY(fault.code == OK ? OK : fault_raise(&fault));
+    TRY(end.code == OK ? OK : fault_raise(&end));
+    job->brought = job->witness.brought = ticket;
+    return OK;
+}
+
+/* --- For a computation elsewhere --- */
+
 /* To out, which moves behind it. */
 static enum err unpack_plain(uint8_t **out, const struct scalars *v, const struct curve *c) {
     struct bytes_mut to = {*out, (size_t)v->count * SCALAR_BYTES};
@@ -360,12 +556,38 @@ static enum err unpack_plain(uint8_t **out, const struct scalars *v, const struc
     return OK;
 }
 
-enum err job_unpack_brought(struct lane_job *job) {
+/* Over memory of its own, instead of the arena's. */
+static enum err fetch_again(struct lane_job *job, struct decoders *decoders,
+                            const struct bulk_links *bulk) {
+    struct frame_layout layout;
+    struct places places;
+    AUTO(mem_free_ptr) uint8_t *block = NULL;
+    struct pinned_block lent = job->block;
+    TRY(body_check(&layout, job));
+    place_all(&places, &layout);
+    TRY(mem_new_raw(&block, (size_t)places.plain_bytes, 1));
+    job->block = (struct pinned_block){block, (size_t)places.plain_bytes};
+    enum err code = job_stage_body(job, decoders, bulk);
+    code = code == OK ? job_make_witness(job, NULL) : code;
+    job->block = lent;
+    if (code != OK) {
+        mem_wipe(block, (size_t)places.plain_bytes);
+        return code;
+    }
+    witness_own(&job->witness, TAKE(block), (size_t)places.plain_bytes);
+    return OK;
+}
+
+enum err job_unpack_brought(struct lane_job *job, struct decoders *decoders,
+                            const struct bulk_links *bulk) {
     const struct curve *c = key_curve(job->key);
     char name[NAME_BYTES];
     size_t count = 0;
     if (job->witness.brought == 0) {
         return OK;
+    }
+    if (job->way == JOB_WAY_STREAM) {
+        return fetch_again(job, decoders, bulk);
     }
     for (unsigned i = 0; i < job->vectors_count; i++) {
         count += (size_t)job->vectors[i].count;

@@ -38,6 +38,13 @@ const char *job_stage_name(enum job_stage stage); /* "fetch" */
 
 enum { JOB_VECTORS_MAX = 3 };
 
+/* How a body comes to where it is computed with: by what there is room for. */
+enum job_way {
+    JOB_WAY_PLAIN, /* plain scalars in host memory, which the backend takes when the turn has come */
+    JOB_WAY_BRING, /* as it came into host memory, from there into the backend's, ahead of its turn */
+    JOB_WAY_STREAM, /* the same frame by frame: the host never has the whole */
+};
+
 struct lane_job {
     struct message message;              /* owned: the delivery; its reply is the ack subject */
     Bellows__V1__Assignment *assignment; /* owned */
@@ -53,7 +60,8 @@ struct lane_job {
     struct loaded_key
         loaded; /* a reference, given back by the lane; none: loaded when its turn comes */
     struct pinned_block
-        block; /* lent from the lane's arena: the body as it came, and what is unpacked from it */
+        block; /* lent from the lane's arena: the body as it came, and what is unpacked from it, or slots that it streams through */
+    enum job_way way;
     struct scalars vectors[JOB_VECTORS_MAX]; /* owned; over the block: as they came */
     unsigned vectors_count;
     struct witness witness; /* owned; over the block */
@@ -89,17 +97,23 @@ void job_free(struct lane_job **job);
 struct job_place job_place_of(const struct lane_job *job, struct transport *t,
                               const struct subject_space *space);
 
-/* What the body takes of the arena, `plain`: with plain scalars beside packed ones. E_FORMAT when it is not what lanes of this
- * version prove. */
-FALLIBLE job_body_bytes(uint64_t *out, const struct lane_job *job, bool plain);
+/* Decides the job's way, and what of the arena's `arena_bytes` it takes. E_FORMAT when the body is not what lanes of this version
+ * prove; E_LIMIT when no way has room, with what is needed and the option. */
+FALLIBLE job_choose_way(uint64_t *bytes, struct lane_job *job, const struct backend *backend,
+                        const struct decoders *decoders, uint64_t arena_bytes);
 /* Key and block there: does the body fit the key? Then fetches and decodes it into the block. Called again after a failure, it
  * starts anew. */
-FALLIBLE job_stage_body(struct lane_job *job, struct decoders *decoders, struct transport *bulk);
-/* After that one of two: the witness as plain scalars in host memory (the block was taken `plain`), or the vectors into the memory of
- * the backend, waiting there for their turn. E_LIMIT: what is set aside there is too small for them. */
+FALLIBLE job_stage_body(struct lane_job *job, struct decoders *decoders,
+                        const struct bulk_links *bulk);
+/* After that one of two, by its way: the witness as plain scalars in host memory, or the vectors into the memory of the backend,
+ * waiting there for their turn. */
 FALLIBLE job_make_witness(struct lane_job *job, struct pool *pool);
 FALLIBLE job_bring(struct lane_job *job, struct backend *backend);
-/* A plain witness, in memory of its own, from what was brought: for a computation elsewhere. */
-FALLIBLE job_unpack_brought(struct lane_job *job);
+/* Instead of staging and bringing: both at once. */
+FALLIBLE job_stream(struct lane_job *job, struct decoders *decoders, const struct bulk_links *bulk,
+                    struct backend *backend);
+/* A plain witness, in memory of its own, from what was brought: for a computation elsewhere. A body that streamed is fetched again. */
+FALLIBLE job_unpack_brought(struct lane_job *job, struct decoders *decoders,
+                            const struct bulk_links *bulk);
 /* Forgets what was staged; the block stays. */
 void job_unstage(struct lane_job *job);

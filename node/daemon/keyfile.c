@@ -19,7 +19,14 @@
 #include "node/key/native.h"
 
 static const uint64_t LOCK_LOOK_NS = UINT64_C(20000000);
-enum { OPENED_MAX = 64, PATH_BYTES = 1024, FETCH_TRIES = 2 };
+enum {
+    OPENED_MAX = 64,
+    PATH_BYTES = 1024,
+    FETCH_TRIES = 2,
+    FETCH_BATCH = 16,
+    FETCH_BATCH_BYTES = 16 << 20,
+    FETCH_THREADS = 4 /* one hashes, which takes as long as what the others do */
+};
 
 struct opened {
     struct sha256 digest;
@@ -33,7 +40,7 @@ struct keyfiles {
     char *dir; /* owned: with "/keys" */
     uint64_t bytes_max;
     bool allow_insecure, native;
-    struct pool *pool; /* owned */
+    struct pool *pool, *fetch_pool; /* owned: for checks; for fetching beside them */
     struct lock lock;
     struct opened opened[OPENED_MAX]; /* [lock] */
     size_t opened_count;              /* [lock] */
@@ -52,6 +59,8 @@ enum err keyfiles_open(struct keyfiles **out, const struct keyfiles_options *opt
     REQUIRE(len < PATH_BYTES / 2, E_LIMIT, "path of the key cache is too long: %s", k->dir);
     TRY(dir_make(k->dir));
     TRY(pool_open(&k->pool, options->check_threads));
+    unsigned threads = pool_threads_count(k->pool);
+    TRY(pool_open(&k->fetch_pool, threads < FETCH_THREADS ? threads : FETCH_THREADS));
     *out = TAKE(k);
     return OK;
 }
@@ -64,6 +73,7 @@ void keyfiles_close(struct keyfiles **k) {
         key_unref(&(*k)->opened[i].key);
     }
     pool_close(&(*k)->pool);
+    pool_close(&(*k)->fetch_pool);
     mem_free((*k)->dir);
     lock_done(&(*k)->lock);
     mem_free_ptr(k);
@@ -273,51 +283,110 @@ static enum err disk_make_room(struct keyfiles *k, uint64_t bytes) {
     return OK;
 }
 
-/* --- Fetching --- */
+/* --- Fetching: a batch of chunks is hashed by one thread while others copy them into the file, and the next ones come --- */
 
 struct fetch {
-    struct keyfiles *k;
-    struct file_out *file;  /* owned */
-    struct sha256_run *run; /* owned */
-    uint64_t bytes;
-    const _Atomic int *cancel; /* lent; may be NULL */
+    struct keyfiles *k;                /* lent */
+    struct file_out *file;             /* owned */
+    struct sha256_run *run;            /* owned */
+    struct object_download *download;  /* owned */
+    struct bytes_mut place;            /* lent from file: of what is still to come */
+    struct message batch[FETCH_BATCH]; /* owned: batch_count of them */
+    size_t batch_count, batch_bytes;
+    struct fault fault; /* of hashing */
 };
 
+static void batch_done(struct fetch *f) {
+    for (size_t i = 0; i < f->batch_count; i++) {
+        message_done(&f->batch[i]);
+    }
+    f->place.ptr += f->batch_bytes;
+    f->place.len -= f->batch_bytes;
+    f->batch_count = f->batch_bytes = 0;
+}
+
 static void fetch_done(struct fetch *f) {
+    batch_done(f);
+    object_download_close(&f->download);
     file_out_close(&f->file);
     sha256_free(&f->run);
 }
 
-static enum err fetch_chunk(void *ctx, struct bytes chunk) {
-    struct fetch *f = ctx;
-    REQUIRE(!f->cancel || !atomic_load(f->cancel), E_CANCELLED,
-            "cancelled while the key was fetched");
-    TRY(sha256_add(f->run, chunk));
-    f->bytes += chunk.len;
-    return file_out_write(f->file, chunk);
+static void hash_batch(struct fetch *f) {
+    for (size_t i = 0; i < f->batch_count && f->fault.code == OK; i++) {
+        f->fault = fault_of(sha256_add(f->run, f->batch[i].data));
+    }
 }
 
-static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struct transport *t,
-                          const struct subject_space *space, const struct sha256 *digest,
-                          const _Atomic int *cancel) {
+static void work_on_batch(void *ctx, size_t idx, unsigned worker_idx) {
+    struct fetch *f = ctx;
+    (void)worker_idx;
+    if (idx == 0) {
+        hash_batch(f);
+        return;
+    }
+    uint8_t *to = f->place.ptr;
+    for (size_t i = 0; i < idx - 1; i++) {
+        to += f->batch[i].data.len;
+    }
+    memcpy(to, f->batch[idx - 1].data.ptr, f->batch[idx - 1].data.len);
+}
+
+static enum err store_batch(struct fetch *f) {
+    pool_for(f->k->fetch_pool, f->batch_count + 1, work_on_batch, f);
+    batch_done(f);
+    return f->fault.code == OK ? OK : fault_raise(&f->fault);
+}
+
+/* The object's bytes are as many as its entry says: the download sees to it. */
+static enum err fetch_bytes(struct fetch *f, const _Atomic int *cancel) {
+    for (bool end = false; !end;) {
+        struct message chunk = {0};
+        TRY(object_download_next(&chunk, &end, f->download));
+        if (!end) {
+            f->batch_bytes += chunk.data.len;
+            f->batch[f->batch_count++] = chunk;
+        }
+        if (end || f->batch_count == FETCH_BATCH || f->batch_bytes >= FETCH_BATCH_BYTES) {
+            TRY(store_batch(f));
+        }
+        REQUIRE(!cancel || !atomic_load(cancel), E_CANCELLED,
+                "cancelled while the key was fetched");
+    }
+    return OK;
+}
+
+static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k,
+                          const struct bulk_links *bulk, const struct subject_space *space,
+                          const struct sha256 *digest, const _Atomic int *cancel) {
     char hex[SHA256_HEX_BYTES];
     struct subject bucket = bucket_keys(space);
     struct object_info info;
     bool found = false;
     uint64_t start_ns = clock_ns();
     sha256_hex(hex, digest);
-    TRY(object_info(&info, &found, t, bucket.text, hex));
+    TRY(object_info(&info, &found, bulk->links[0], bucket.text, hex));
     REQUIRE(
         found, E_RANGE,
-        "key %s is not registered with this fleet; register it once with `bellows key push FILE`",
+        "key %s is not stored in this fleet; store it once with `bellows key push FILE`, or lay it "
+        "into this node's cache as keys/DIGEST",
         hex);
     TRY(disk_make_room(k, info.bytes));
-    AUTO(fetch_done) struct fetch f = {.k = k, .cancel = cancel};
+    AUTO(fetch_done) struct fetch f = {.k = k};
     struct key_path path = path_of(k, digest, "");
     TRY(file_out_open(&f.file, path.text));
     TRY(sha256_new(&f.run));
-    TRY(object_get(&info, &found, t, bucket.text, hex, info.bytes, fetch_chunk, &f));
-    REQUIRE(found, E_NET, "key %s vanished while it was fetched", hex);
+    if (info.bytes > 0) {
+        TRY(file_out_map(&f.place, f.file, (size_t)info.bytes));
+    }
+    struct object_download_options options = {.bucket = bucket.text,
+                                              .nuid = info.nuid,
+                                              .chunks_count = info.chunks_count,
+                                              .bytes = info.bytes,
+                                              .also = bulk->links + 1,
+                                              .also_count = bulk->count - 1};
+    TRY(object_download_open(&f.download, bulk->links[0], &options));
+    TRY(fetch_bytes(&f, cancel));
     struct sha256 got;
     TRY(sha256_end(&got, f.run));
     if (memcmp(&got, digest, sizeof got)) {
@@ -328,7 +397,7 @@ static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k, struc
     }
     TRY(file_out_commit(f.file));
     times->fetch_ns += clock_ns() - start_ns;
-    times->fetch_bytes += f.bytes;
+    times->fetch_bytes += info.bytes;
     return OK;
 }
 
@@ -415,7 +484,7 @@ static enum err open_present(struct key **out, struct keyfile_times *times, stru
 }
 
 static enum err get_locked(struct key **out, struct keyfile_times *times, struct keyfiles *k,
-                           struct transport *t, const struct subject_space *space,
+                           const struct bulk_links *bulk, const struct subject_space *space,
                            const struct sha256 *digest, const _Atomic int *cancel) {
     AUTO(unlock_file) int lock = -1;
     struct key_path path = path_of(k, digest, ".lock");
@@ -424,7 +493,7 @@ static enum err get_locked(struct key **out, struct keyfile_times *times, struct
     for (int n = 0; n < FETCH_TRIES && !*out; n++) {
         TRY(open_present(out, times, k, digest));
         if (!*out) {
-            TRY(fetch_key(times, k, t, space, digest, cancel));
+            TRY(fetch_key(times, k, bulk, space, digest, cancel));
         }
     }
     if (!*out) {
@@ -435,13 +504,13 @@ static enum err get_locked(struct key **out, struct keyfile_times *times, struct
 }
 
 enum err keyfiles_get(struct key **out, struct keyfile_times *times, struct keyfiles *k,
-                      struct transport *t, const struct subject_space *space,
+                      const struct bulk_links *bulk, const struct subject_space *space,
                       const struct sha256 *digest, const _Atomic int *cancel) {
     *times = (struct keyfile_times){0};
     AUTO(key_unref) struct key *key = NULL;
     TRY(opened_find(&key, k, digest));
     if (!key) {
-        TRY(get_locked(&key, times, k, t, space, digest, cancel));
+        TRY(get_locked(&key, times, k, bulk, space, digest, cancel));
         opened_add(k, digest, key);
     }
     *out = TAKE(key);

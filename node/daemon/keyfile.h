@@ -41,10 +41,10 @@ void keyfiles_close(struct keyfiles **k);
 struct keyfile_times { /* 0 where nothing had to be done */
     uint64_t fetch_ns, fetch_bytes, open_ns;
 };
-/* *out is the caller's: key_unref. Fetches over `t` when the folder has not got it; E_CANCELLED when *cancel (may be NULL) is set
+/* *out is the caller's: key_unref. Fetches over `bulk` when the folder has not got it; E_CANCELLED when *cancel (may be NULL) is set
  * meanwhile. */
 FALLIBLE keyfiles_get(struct key **out, struct keyfile_times *times, struct keyfiles *k,
-                      struct transport *t, const struct subject_space *space,
+                      const struct bulk_links *bulk, const struct subject_space *space,
                       const struct sha256 *digest, const _Atomic int *cancel);
 /* Points on the curve and in the subgroup, once per digest. Signs of life go to *progress_ns (may be NULL). */
 FALLIBLE keyfiles_check(struct keyfiles *k, struct key *key, _Atomic uint64_t *progress_ns);

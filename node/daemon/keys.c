@@ -12,7 +12,7 @@ static const uint64_t LOOK_NS = UINT64_C(100000000); /* so often a waiting job l
 static enum err open_key(struct lane *lane, struct lane_job *job) {
     struct keyfile_times times;
     uint64_t start_ns = clock_ns();
-    enum err code = keyfiles_get(&job->key, &times, lane->keyfiles, lane->links.bulk, &lane->space,
+    enum err code = keyfiles_get(&job->key, &times, lane->keyfiles, &lane->links.bulk, &lane->space,
                                  &job->key_digest, &job->watch.cancel);
     if (code != OK) {
         spans_end(&job->report.spans, SPAN_KEY_OPEN, start_ns, 0, code);
@@ -92,7 +92,7 @@ static enum err keep_key(struct lane *lane, const struct sha256 *digest) {
     AUTO(key_unref) struct key *key = NULL;
     TRY(take_key_turn(lane, &never));
     enum err code =
-        keyfiles_get(&key, &times, lane->keyfiles, lane->links.bulk, &lane->space, digest, NULL);
+        keyfiles_get(&key, &times, lane->keyfiles, &lane->links.bulk, &lane->space, digest, NULL);
     give_key_turn(lane);
     TRY(code);
     TRY(keycache_keep(lane->keycache, digest, key));

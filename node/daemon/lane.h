@@ -27,7 +27,8 @@
 struct lane;
 
 struct lane_links { /* lent; a bulk transfer must not delay an acknowledgement */
-    struct transport *control, *bulk, *telemetry;
+    struct transport *control, *telemetry;
+    struct bulk_links bulk;
 };
 
 struct lane_config {

@@ -18,6 +18,9 @@ static const uint64_t LOOK_NS = UINT64_C(50000000);
 static const uint64_t GIVE_UP_NS = UINT64_C(5000000000); /* after the grace of a drain */
 static const uint64_t RETRY_NS = UINT64_C(300000000);
 
+/* One connection brings 0.5 to 1 GB/s, a device may want several. */
+enum { OTHER_LINKS = 2, DEVICE_CONNECTIONS = 4 };
+
 static int say(enum err code, const char *event) {
     char quoted[ERR_DETAIL_BYTES + 64];
     log_error(event, "error=%s detail=%s", err_name(code),
@@ -30,6 +33,7 @@ struct process {
     struct links *links;          /* owned */
     struct backend *backend;      /* owned */
     struct lane *lane;            /* owned */
+    unsigned bulk_count;
 };
 
 static void process_done(struct process *p) {
@@ -40,11 +44,17 @@ static void process_done(struct process *p) {
 }
 
 static enum err open_links(struct process *p, const struct lane_process_config *c) {
-    static const struct link_wish wishes[] = {
-        {.purpose = "control"}, {.purpose = "bulk"}, {.purpose = "telemetry", .coalesces = true}};
+    struct link_wish wishes[LINKS_MAX] = {{.purpose = "control"},
+                                          {.purpose = "telemetry", .coalesces = true}};
     char who[ID_BYTES_MAX + 24];
+    p->bulk_count = c->connections                   ? c->connections
+                    : p->backend->ops->bring != NULL ? DEVICE_CONNECTIONS
+                                                     : 1;
+    for (unsigned i = 0; i < p->bulk_count; i++) {
+        wishes[OTHER_LINKS + i] = (struct link_wish){.purpose = "bulk"};
+    }
     snprintf(who, sizeof who, "lane %s.%u", c->lane.node, c->lane.gpu);
-    return links_open(&p->links, &c->transport, who, wishes, COUNT_OF(wishes));
+    return links_open(&p->links, &c->transport, who, wishes, OTHER_LINKS + p->bulk_count);
 }
 
 static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
@@ -56,9 +66,13 @@ static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
 /* Until the lane is open, a signal comes, or it can never be opened. */
 static enum err open_lane(struct process *p, const struct lane_process_config *c,
                           const sigset_t *set) {
-    struct lane_links links = {links_get(p->links, 0), links_get(p->links, 1),
-                               links_get(p->links, 2)};
+    struct lane_links links = {.control = links_get(p->links, 0),
+                               .telemetry = links_get(p->links, 1),
+                               .bulk.count = p->bulk_count};
     bool said = false;
+    for (unsigned i = 0; i < p->bulk_count; i++) {
+        links.bulk.links[i] = links_get(p->links, OTHER_LINKS + i);
+    }
     for (;;) {
         struct lane_config lane = c->lane;
         lane.metrics = p->metrics;

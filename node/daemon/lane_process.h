@@ -20,8 +20,9 @@ struct lane_process_config {
     struct lane_config lane;
     struct transport_options transport; /* name and event handler are filled in here */
     struct backend_options backend;
-    uint64_t drain_ns; /* after SIGTERM, for what is being proved */
-    pid_t parent;      /* ends with it; 0: stands alone */
-    int metrics_fd;    /* of the block that it counts into, taken over; -1: none */
+    uint64_t drain_ns;    /* after SIGTERM, for what is being proved */
+    pid_t parent;         /* ends with it; 0: stands alone */
+    unsigned connections; /* over which bodies and keys come; 0: four to feed a device, else one */
+    int metrics_fd;       /* of the block that it counts into, taken over; -1: none */
 };
 int lane_process_run(const struct lane_process_config *config);

@@ -10,7 +10,7 @@
 #pragma once
 #include "node/transport/transport.h"
 
-enum { LINKS_MAX = 4 };
+enum { LINKS_MAX = 2 + OBJECT_LINKS_MAX };
 
 struct links;
 

@@ -54,7 +54,7 @@ static enum err settle(struct lane *lane, struct lane_job *job) {
     enum err code = keyfiles_check(lane->keyfiles, job->key, &job->watch.progress_ns);
     lane_seat_loads(&lane->settling, key_shape(job->key)->file_bytes);
     TRY(code);
-    TRY(job_unpack_brought(job));
+    TRY(job_unpack_brought(job, lane->decoders, &lane->links.bulk));
     TRY(opinion_ask(&finding, lane->opinion, &job->first, job->key, &job->witness, &job->watch));
     return blame(lane, job, finding);
 }

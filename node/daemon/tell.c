@@ -144,13 +144,17 @@ static void read_memory(struct memory_figures *out, struct teller *t) {
     }
 }
 
+static uint64_t reconnects_of(struct transport *t) {
+    struct transport_health health;
+    transport_health(&health, t);
+    return health.reconnects_count;
+}
+
 static uint64_t reconnects(const struct lane *lane) {
-    struct transport *const all[] = {lane->links.control, lane->links.bulk, lane->links.telemetry};
-    uint64_t count = 0;
-    for (size_t i = 0; i < COUNT_OF(all); i++) {
-        struct transport_health health;
-        transport_health(&health, all[i]);
-        count += health.reconnects_count;
+    const struct lane_links *links = &lane->links;
+    uint64_t count = reconnects_of(links->control) + reconnects_of(links->telemetry);
+    for (unsigned i = 0; i < links->bulk.count; i++) {
+        count += reconnects_of(links->bulk.links[i]);
     }
     return count;
 }

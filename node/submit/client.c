@@ -175,17 +175,34 @@ static enum err upload_key(struct object_info *info, const struct client *c, str
     return object_upload_commit(info, upload);
 }
 
-enum err client_push_key(bool *stored, const struct client *c, struct key *key,
-                         const struct sha256 *digest) {
-    char hex[SHA256_HEX_BYTES];
-    struct subject bucket = bucket_keys(&c->space), registry = kv_bucket_name(&c->space, "keys");
-    struct object_info info;
+/* *by_name: it is known, and nodes are said to have its file. */
+static enum err find_key(bool *known, bool *by_name, const struct client *c, const char *hex) {
+    struct subject registry = kv_bucket_name(&c->space, "keys");
     AUTO(kv_entry_done) struct kv_entry entry = {0};
-    bool is_there = false, registered = false;
+    AUTO(message_free) Bellows__V1__KeyRecord *m = NULL;
+    TRY(kv_get(&entry, known, c->transport, registry.text, hex));
+    if (*known) {
+        TRY(message_unpack(&m, &bellows__v1__key_record__descriptor, entry.value,
+                           KEY_RECORD_BYTES_MAX, "key record"));
+        *by_name = !m->nuid[0];
+    }
+    return OK;
+}
+
+enum err client_push_key(bool *stored, const struct client *c, struct key *key,
+                         const struct sha256 *digest, enum key_push what) {
+    char hex[SHA256_HEX_BYTES];
+    struct subject bucket = bucket_keys(&c->space);
+    struct object_info info = {0};
+    bool is_there = false, known = false, by_name = false;
     TRY(key_knows_circuit(key));
     sha256_hex(hex, digest);
-    TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
-    if (!is_there) {
+    TRY(find_key(&known, &by_name, c, hex));
+    bool wanted = what == KEY_PUSH_FILE || (what == KEY_PUSH_MISSING && !by_name);
+    if (wanted) {
+        TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
+    }
+    if (wanted && !is_there) {
         enum err code = upload_key(&info, c, key, hex);
         REQUIRE(
             code != E_NET || !c->has_role, E_NET,
@@ -196,10 +213,9 @@ enum err client_push_key(bool *stored, const struct client *c, struct key *key,
         REQUIRE(!memcmp(&info.sha256, digest, sizeof *digest), E_IO,
                 "%s changed while it was stored; try again", key_path(key));
     }
-    TRY(kv_get(&entry, &registered, c->transport, registry.text, hex));
-    if (!registered) {
+    if (!known || (by_name && wanted)) {
         TRY(register_key(c, key, digest, &info));
     }
-    *stored = !is_there;
+    *stored = wanted && !is_there;
     return OK;
 }

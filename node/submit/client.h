@@ -36,6 +36,11 @@ FALLIBLE client_control(Bellows__V1__ControlReply **reply, const struct client *
  * ago may not be taken in yet, and a coordinator just started may not lead yet; then E_NET, or the coordinator's refusal. */
 FALLIBLE client_cancel(enum job_state *state, const struct client *c, const char *job,
                        const char *reason);
-/* Stores the key in the fleet if it is not there yet. *stored says whether it had to be. */
+/* Makes the key known to the fleet, and stores it there if it is missing: *stored says whether it had to be. */
+enum key_push {
+    KEY_PUSH_MISSING, /* not where the fleet was told that its nodes have the file */
+    KEY_PUSH_FILE,
+    KEY_PUSH_NAME /* tells just that */
+};
 FALLIBLE client_push_key(bool *stored, const struct client *c, struct key *key,
-                         const struct sha256 *digest);
+                         const struct sha256 *digest, enum key_push what);

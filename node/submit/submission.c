@@ -16,7 +16,12 @@
 #include "node/key/native.h"
 #include "node/witness/vectors.h"
 
-enum { PUBLISH_TRIES = 5, UPLOAD_TRIES = 3 };
+enum {
+    STEPS_BYTES_MAX = 16 * 1024, /* of a descriptor, for where chunks lie */
+    STEP_BYTES = 3,              /* of one: at most 2^21 behind the chunk before */
+    PUBLISH_TRIES = 5,
+    UPLOAD_TRIES = 3
+};
 
 struct part_draft {          /* one partition on its way */
     struct witness witness;  /* owned */
@@ -25,7 +30,9 @@ struct part_draft {          /* one partition on its way */
     Bellows__V1__Partition partition;
     char object_name[192];
     struct object_info object;
-    struct subject bucket; /* lent to body, like the names above */
+    uint32_t *steps; /* owned */
+    size_t steps_count;
+    struct subject bucket; /* lent to body, like steps and the names above */
 };
 
 struct submission {
@@ -54,6 +61,7 @@ static void let_go(struct submission *s) {
         witness_close(&s->parts[i].witness);
         mem_free(s->parts[i].body);
         bytes_wipe(&s->parts[i].frames);
+        mem_free(s->parts[i].steps);
     }
     mem_free_ptr(&s->parts);
     key_unref(&s->key);
@@ -121,6 +129,20 @@ static enum err upload_frame(void *ctx, struct bytes frame) {
     return object_upload_chunk(ctx, frame);
 }
 
+/* Where the chunks lie, if the descriptor has room for it. */
+static enum err keep_steps(const struct submission *s, struct part_draft *p,
+                           const struct object_upload *upload) {
+    struct object_steps known = object_upload_steps(upload);
+    if (known.count == 0 || known.count * STEP_BYTES > STEPS_BYTES_MAX / s->parts_count) {
+        return OK;
+    }
+    mem_free_ptr(&p->steps);
+    TRY(mem_new(&p->steps, known.count, sizeof *p->steps));
+    memcpy(p->steps, known.steps, known.count * sizeof *p->steps);
+    p->steps_count = known.count;
+    return OK;
+}
+
 static enum err upload_once(struct body_summary *summary, struct submission *s,
                             struct part_draft *p, const struct frame_layout *layout,
                             const struct bytes *data) {
@@ -128,7 +150,8 @@ static enum err upload_once(struct body_summary *summary, struct submission *s,
     struct subject bucket = bucket_in(&s->client->space, s->client->tenant);
     TRY(object_upload_open(&upload, s->client->transport, bucket.text, p->object_name));
     TRY(body_write(summary, layout, data, upload_frame, upload));
-    return object_upload_commit(&p->object, upload);
+    TRY(object_upload_commit(&p->object, upload));
+    return keep_steps(s, p, upload);
 }
 
 static enum err put_object(struct body_summary *summary, struct submission *s, struct part_draft *p,
@@ -171,6 +194,9 @@ static enum err write_body(struct submission *s, size_t idx, struct pool *pool) 
         place.bucket = p->bucket.text;
         place.name = p->object_name;
         place.nuid = p->object.nuid;
+        place.first_sequence = p->object.first_sequence;
+        place.chunk_steps = p->steps;
+        place.chunk_steps_count = p->steps_count;
     }
     TRY(body_describe(&p->body, &summary, place));
     bellows__v1__partition__init(&p->partition);
@@ -296,7 +322,7 @@ enum err submission_send(struct submission *s, const struct client *client,
     TRY(job_check_label(options->label ? options->label : ""));
     s->client = client;
     TRY(find_generation(s));
-    TRY(client_push_key(&stored, client, s->key, &s->digest));
+    TRY(client_push_key(&stored, client, s->key, &s->digest, KEY_PUSH_MISSING));
     TRY(write_bodies(s, options));
     if (options->wait) {
         transport_inbox(s->reply, client->transport);

@@ -530,23 +530,63 @@ FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transpo
 /* --- Pipes --- */
 
 #define PIPE_SLICE_NS (SECOND_NS / 4)
+enum { PIPES_KEPT_MAX = 16 };
 
+/* A pipe that is closed with nothing on the way is kept for the next one: opening and closing an inbox costs the server work, and closing
+ * a round trip, which takes its turn behind everything that the connection still has to bring. */
 struct nats_pipe {
     struct pipe base;
+    struct nats_pipe *next;   /* [transport's lock] among those that are kept */
     struct nats_transport *t; /* lent */
     natsSubscription *sub;    /* owned */
+    uint64_t due_count;       /* answers that have not come */
     char inbox[TRANSPORT_INBOX_BYTES];
     char subject[API_SUBJECT_BYTES]; /* of the last message that was sent */
     uint64_t refused;                /* before the first one */
 };
 
+static struct nats_pipe *take_kept(struct nats_transport *t) {
+    LOCK_SCOPE(&t->lock);
+    struct nats_pipe *p = t->kept;
+    if (p) {
+        t->kept = p->next;
+        t->kept_count--;
+    }
+    return p;
+}
+
+static bool keep(struct nats_pipe *p) {
+    struct nats_transport *t = p->t;
+    LOCK_SCOPE(&t->lock);
+    if (p->due_count > 0 || t->kept_count == PIPES_KEPT_MAX) {
+        return false;
+    }
+    p->next = t->kept;
+    t->kept = p;
+    t->kept_count++;
+    return true;
+}
+
+void js_pipes_free(struct nats_transport *t) {
+    for (struct nats_pipe *p; (p = take_kept(t));) {
+        natsSubscription_Destroy(p->sub);
+        mem_free(p);
+    }
+}
+
 FALLIBLE js_pipe_open(struct pipe **out, struct transport *base) {
-    struct nats_pipe *p = NULL;
+    struct nats_transport *t = nats_of(base);
+    struct nats_pipe *p = take_kept(t);
+    if (p) {
+        p->refused = atomic_load(&t->refused);
+        *out = &p->base;
+        return OK;
+    }
     TRY(mem_new(&p, 1, sizeof *p));
     p->base.ops = &nats_ops;
-    p->t = nats_of(base);
+    p->t = t;
     nats_inbox(p->inbox, base);
-    p->refused = atomic_load(&p->t->refused);
+    p->refused = atomic_load(&t->refused);
     enum err err = nats_subscribe_inbox(&p->sub, p->t, p->inbox);
     if (err != OK) {
         mem_free(p);
@@ -565,6 +605,7 @@ FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
     snprintf(p->subject, sizeof p->subject, "%s", subject);
     if (!options) { /* straight from the caller's memory */
         s = natsConnection_PublishRequest(p->t->nc, subject, reply, data.ptr, (int)data.len);
+        p->due_count++;
         return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
     }
     natsMsg *msg = NULL;
@@ -572,6 +613,7 @@ FALLIBLE js_pipe_publish(struct pipe *base, uint64_t token, const char *subject,
     s = s == NATS_OK ? set_headers(msg, options, NULL, NULL) : s;
     s = s == NATS_OK ? natsConnection_PublishMsg(p->t->nc, msg) : s;
     natsMsg_Destroy(msg);
+    p->due_count++;
     return s == NATS_OK ? OK : nats_error(s, "publish to", subject);
 }
 
@@ -584,6 +626,7 @@ FALLIBLE js_pipe_get(struct pipe *base, uint64_t token, const char *stream, uint
     snprintf(reply, sizeof reply, "%s.g%" PRIu64, p->inbox, token);
     snprintf(p->subject, sizeof p->subject, "%s", subject);
     natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, json.ptr, (int)json.len);
+    p->due_count++;
     return s == NATS_OK ? OK : nats_error(s, "request to", subject);
 }
 
@@ -605,6 +648,7 @@ FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *base, uint64_t wait_
     if (s != NATS_OK) {
         return nats_error(s, "answers of", "a pipe");
     }
+    p->due_count--;
     const char *tail = strrchr(natsMsg_GetSubject(msg), '.') + 1;
     struct pipe_answer answer = {.token = strtoull(tail + 1, NULL, 10)};
     enum err err;
@@ -627,6 +671,8 @@ FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *base, uint64_t wait_
 
 void js_pipe_close(struct pipe *base) {
     struct nats_pipe *p = (struct nats_pipe *)base;
-    nats_inbox_close(p->t, p->sub);
-    mem_free(p);
+    if (!keep(p)) {
+        nats_inbox_close(p->t, p->sub);
+        mem_free(p);
+    }
 }

@@ -319,6 +319,7 @@ static void close_connection(struct nats_transport *t) {
 }
 
 static void nats_free(struct nats_transport *t) {
+    js_pipes_free(t);
     close_connection(t);
     natsOptions_Destroy(t->options);
     condition_done(&t->closed_cond);

@@ -19,8 +19,10 @@ struct nats_transport {
     atomic_uint_fast64_t losses, reconnects, slow, refused, errors;
     struct lock lock;
     struct condition closed_cond;
-    bool closed;          /* [lock] */
-    char last_error[256]; /* [lock] */
+    bool closed;            /* [lock] */
+    char last_error[256];   /* [lock] */
+    struct nats_pipe *kept; /* [lock] owned: open, and used by nobody */
+    unsigned kept_count;    /* [lock] */
 };
 
 static inline struct nats_transport *nats_of(struct transport *t) {
@@ -82,6 +84,7 @@ FALLIBLE js_pipe_get(struct pipe *p, uint64_t token, const char *stream, uint64_
                      const char *filter);
 FALLIBLE js_pipe_next(struct pipe_answer *out, struct pipe *p, uint64_t wait_ns);
 void js_pipe_close(struct pipe *p);
+void js_pipes_free(struct nats_transport *t); /* those that are kept for the next one */
 FALLIBLE js_follower_open(struct follower **out, struct transport *t, const char *stream,
                           const char *filter, uint64_t from_sequence);
 FALLIBLE js_follower_next(struct message *out, bool *caught_up, struct follower *f,

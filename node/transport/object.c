@@ -9,10 +9,7 @@
  * is the object's order, and a lost connection may break it; so any error or loss ends the upload, and the caller
  * starts again under a new nuid.
  *
- * Getting: no consumer, but "the first message at or after sequence s on the chunk subject", several such requests in flight
- * for s, s+1, s+2, … Chunks of one upload mostly follow each other directly, then every request finds its chunk. Where
- * another upload lies between, two requests find the same chunk: the second is dropped and the window falls to one, so that
- * not much is sent twice; it grows again by one for each direct hit.
+ * The upload learns from the acknowledgements where each chunk lies. Getting is download.c's.
  */
 #include "node/transport/ops.h"
 
@@ -31,23 +28,12 @@
 enum {
     UPLOAD_CHUNKS_MAX = 32, /* unacknowledged */
     UPLOAD_BYTES_MAX = 32 * 1024 * 1024,
-    DOWNLOAD_WINDOW = 8,
-    DOWNLOAD_WINDOW_MAX = 32,
-    DOWNLOAD_BYTES_MAX = 32 * 1024 * 1024, /* asked for at once */
-    PAYLOAD_SLACK_BYTES = 4096,            /* of max_payload, for protocol and headers */
+    STEPS_FIRST = 64,
+    PAYLOAD_SLACK_BYTES = 4096, /* of max_payload, for protocol and headers */
     META_BYTES_MAX = 16 * 1024,
-    NAME_TOKEN_BYTES = 4 * ((OBJECT_NAME_BYTES_MAX + 2) / 3) + 1,
     DIGEST_TEXT_BYTES = 8 + 44 + 1
 };
 #define UPLOAD_ACK_WAIT_NS (30 * SECOND_NS)
-#define DOWNLOAD_WAIT_NS   (30 * SECOND_NS)
-#define DOWNLOAD_ANSWER_NS (5 * SECOND_NS) /* then the requests are sent again */
-#define DOWNLOAD_SLICE_NS  (SECOND_NS / 4)
-#define DOWNLOAD_RETRY_NS  (SECOND_NS / 10)
-
-struct name {
-    char text[SUBJECT_BYTES_MAX + NAME_TOKEN_BYTES];
-};
 
 /* URL-safe base64 with padding. */
 static void base64_url(char *out, const void *in, size_t len) {
@@ -78,21 +64,21 @@ static FALLIBLE digest_parse(struct sha256 *out, const char *text) {
     return OK;
 }
 
-static FALLIBLE bucket_stream(struct name *out, const char *bucket) {
+FALLIBLE object_stream(struct object_subject *out, const char *bucket) {
     TRY(check_name(bucket, "bucket"));
     snprintf(out->text, sizeof out->text, "OBJ_%s", bucket);
     return OK;
 }
 
-static FALLIBLE chunk_subject(struct name *out, const char *bucket, const char *nuid) {
+FALLIBLE object_chunk_subject(struct object_subject *out, const char *bucket, const char *nuid) {
     TRY(check_name(bucket, "bucket"));
     TRY(check_name(nuid, "object nuid"));
     snprintf(out->text, sizeof out->text, "$O.%s.C.%s", bucket, nuid);
     return OK;
 }
 
-static FALLIBLE meta_subject(struct name *out, const char *bucket, const char *object) {
-    char token[NAME_TOKEN_BYTES];
+static FALLIBLE meta_subject(struct object_subject *out, const char *bucket, const char *object) {
+    char token[OBJECT_TOKEN_BYTES];
     size_t len = strlen(object);
     TRY(check_name(bucket, "bucket"));
     REQUIRE(len > 0 && len < OBJECT_NAME_BYTES_MAX, E_FORMAT,
@@ -111,8 +97,8 @@ static FALLIBLE meta_subject(struct name *out, const char *bucket, const char *o
 }
 
 FALLIBLE object_bucket_ensure(struct transport *t, const struct object_bucket_config *c) {
-    struct name stream, chunks, metas;
-    TRY(bucket_stream(&stream, c->bucket));
+    struct object_subject stream, chunks, metas;
+    TRY(object_stream(&stream, c->bucket));
     snprintf(chunks.text, sizeof chunks.text, "$O.%s.C.>", c->bucket);
     snprintf(metas.text, sizeof metas.text, "$O.%s.M.>", c->bucket);
     return stream_ensure(t, &(struct stream_config){
@@ -165,10 +151,10 @@ static FALLIBLE parse_meta(struct object_info *out, bool *deleted, struct bytes 
 
 FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
                      const char *name) {
-    struct name stream, subject;
+    struct object_subject stream, subject;
     struct message m = {0};
     bool deleted = false;
-    TRY(bucket_stream(&stream, bucket));
+    TRY(object_stream(&stream, bucket));
     TRY(meta_subject(&subject, bucket, name));
     TRY(stream_get_last(&m, found, t, stream.text, subject.text));
     if (!*found) {
@@ -193,7 +179,7 @@ static void add_time(struct text *json) {
 static FALLIBLE publish_meta(struct transport *t, const char *bucket,
                              const struct object_info *info, size_t chunk_bytes, bool deleted) {
     char digest[DIGEST_TEXT_BYTES];
-    struct name subject;
+    struct object_subject subject;
     struct publish_ack ack;
     AUTO(text_free) struct text json = {0};
     digest_text(digest, &info->sha256);
@@ -219,21 +205,23 @@ struct object_upload {
     struct pipe *pipe;      /* owned */
     struct sha256_run *run; /* owned */
     char bucket[SUBJECT_BYTES_MAX];
-    struct name subject;
+    struct object_subject subject;
     struct object_info info;
     uint64_t losses;
     size_t payload_max, chunk_bytes; /* largest chunk so far */
     uint64_t acked_count, last_sequence;
     uint64_t bytes_in_flight;
     size_t sizes[UPLOAD_CHUNKS_MAX]; /* of chunk i at i mod UPLOAD_CHUNKS_MAX */
-    bool committed, dead;
+    uint32_t *steps;                 /* owned; from chunk i to the next, of the first steps_max */
+    size_t steps_max;
+    bool scattered, committed, dead;
 };
 
 FALLIBLE object_upload_open(struct object_upload **out, struct transport *t, const char *bucket,
                             const char *name) {
     AUTO(object_upload_close) struct object_upload *u = NULL;
     struct transport_health health;
-    struct name ignored;
+    struct object_subject ignored;
     TRY(meta_subject(&ignored, bucket, name));
     TRY(mem_new(&u, 1, sizeof *u));
     u->t = t;
@@ -245,7 +233,7 @@ FALLIBLE object_upload_open(struct object_upload **out, struct transport *t, con
     snprintf(u->bucket, sizeof u->bucket, "%s", bucket);
     snprintf(u->info.name, sizeof u->info.name, "%s", name);
     transport_nuid(u->info.nuid); /* 22 characters, as other clients make them */
-    TRY(chunk_subject(&u->subject, bucket, u->info.nuid));
+    TRY(object_chunk_subject(&u->subject, bucket, u->info.nuid));
     TRY(sha256_new(&u->run));
     TRY(t->ops->pipe_open(&u->pipe, t));
     *out = TAKE(u);
@@ -259,6 +247,31 @@ static FALLIBLE check_loss(const struct object_upload *u) {
     return OK;
 }
 
+static FALLIBLE note_sequence(struct object_upload *u, uint64_t sequence) {
+    uint64_t step = sequence - u->last_sequence, i = u->acked_count - 1;
+    if (u->acked_count == 0) {
+        u->info.first_sequence = sequence;
+    } else if (i < OBJECT_STEPS_MAX) {
+        if (i == u->steps_max) {
+            size_t more = u->steps_max ? 2 * u->steps_max : STEPS_FIRST;
+            uint32_t *steps = mem_grow(u->steps, more * sizeof *steps);
+            REQUIRE(steps, E_LIMIT, "no memory for the places of %zu chunks", more);
+            u->steps = steps;
+            u->steps_max = more;
+        }
+        u->steps[i] = step < UINT32_MAX ? (uint32_t)step : UINT32_MAX; /* a hint, and no more */
+        u->scattered |= step != 1;
+    }
+    u->last_sequence = sequence;
+    return OK;
+}
+
+struct object_steps object_upload_steps(const struct object_upload *u) {
+    bool kept = u->scattered && u->acked_count - 1 <= OBJECT_STEPS_MAX;
+    return kept ? (struct object_steps){u->steps, (size_t)u->acked_count - 1}
+                : (struct object_steps){NULL, 0};
+}
+
 /* Takes acknowledgements until at most `chunks` of them and `bytes` are due. */
 static FALLIBLE await_acks(struct object_upload *u, uint64_t chunks, uint64_t bytes) {
     while (u->info.chunks_count - u->acked_count > chunks || u->bytes_in_flight > bytes) {
@@ -270,10 +283,7 @@ static FALLIBLE await_acks(struct object_upload *u, uint64_t chunks, uint64_t by
         REQUIRE(a.token == u->acked_count && a.ack.sequence > u->last_sequence, E_NET,
                 "upload of %s to %s: chunk %" PRIu64 " was stored out of order", u->info.name,
                 u->bucket, a.token);
-        u->last_sequence = a.ack.sequence;
-        if (u->acked_count == 0) {
-            u->info.first_sequence = a.ack.sequence;
-        }
+        TRY(note_sequence(u, a.ack.sequence));
         u->bytes_in_flight -= u->sizes[u->acked_count % UPLOAD_CHUNKS_MAX];
         u->acked_count++;
     }
@@ -351,223 +361,20 @@ void object_upload_close(struct object_upload **upload) {
             IGNORE(fault_raise(&first));
         }
         sha256_free(&u->run);
+        mem_free(u->steps);
         mem_free(u);
         *upload = NULL;
-    }
-}
-
-/* --- Getting --- */
-
-struct slot {
-    uint64_t sequence; /* asked for: the first chunk at or after it */
-    bool answered, found;
-    struct message message; /* owned until handed out */
-};
-
-struct object_download {
-    struct transport *t;    /* lent */
-    struct pipe *pipe;      /* owned */
-    struct sha256_run *run; /* owned; NULL: no digest to check */
-    struct name stream, subject;
-    struct sha256 sha256;
-    uint64_t bytes, bytes_done;
-    uint64_t wait_ns;
-    uint64_t losses;
-    struct slot slots[DOWNLOAD_WINDOW_MAX]; /* slot i at i mod the size */
-    uint64_t head, tail;                    /* oldest unanswered or unread, next to ask */
-    uint64_t next_sequence;                 /* for the next request */
-    uint64_t covered;                       /* all chunks before it have been handed out */
-    uint64_t round;                         /* of requests; answers of earlier rounds are dropped */
-    size_t chunk_bytes;                     /* of the last chunk */
-    uint32_t window, window_max;
-};
-
-FALLIBLE object_download_open(struct object_download **out, struct transport *t,
-                              const struct object_download_options *o) {
-    AUTO(object_download_close) struct object_download *d = NULL;
-    TRY(mem_new(&d, 1, sizeof *d));
-    TRY(bucket_stream(&d->stream, o->bucket));
-    TRY(chunk_subject(&d->subject, o->bucket, o->nuid));
-    d->t = t;
-    d->bytes = o->bytes;
-    d->wait_ns = o->wait_ns ? o->wait_ns : DOWNLOAD_WAIT_NS;
-    d->losses = t->ops->losses(t);
-    d->next_sequence = d->covered = o->first_sequence ? o->first_sequence : 1;
-    d->window = 1; /* the first answer tells where the chunks are */
-    d->window_max = o->window == 0                    ? DOWNLOAD_WINDOW
-                    : o->window < DOWNLOAD_WINDOW_MAX ? o->window
-                                                      : DOWNLOAD_WINDOW_MAX;
-    if (o->sha256) {
-        d->sha256 = *o->sha256;
-        TRY(sha256_new(&d->run));
-    }
-    TRY(t->ops->pipe_open(&d->pipe, t));
-    *out = TAKE(d);
-    return OK;
-}
-
-static struct slot *slot_of(struct object_download *d, uint64_t i) {
-    return &d->slots[i % DOWNLOAD_WINDOW_MAX];
-}
-
-/* Forgets everything in flight; the requests start again at the first chunk that is missing. */
-static void start_again(struct object_download *d) {
-    for (uint64_t i = d->head; i < d->tail; i++) {
-        message_done(&slot_of(d, i)->message);
-    }
-    d->head = d->tail = 0;
-    d->round++;
-    d->next_sequence = d->covered;
-    d->losses = d->t->ops->losses(d->t);
-}
-
-/* More requests while the window and the bytes left allow. */
-static FALLIBLE ask_more(struct object_download *d) {
-    uint64_t left = d->bytes - d->bytes_done;
-    while (d->tail - d->head < d->window) {
-        uint64_t asked = (d->tail - d->head) * d->chunk_bytes;
-        if (d->tail > d->head && (asked >= left || asked >= DOWNLOAD_BYTES_MAX)) {
-            return OK;
-        }
-        struct slot *s = slot_of(d, d->tail);
-        *s = (struct slot){.sequence = d->next_sequence};
-        TRY(d->t->ops->pipe_get(d->pipe, d->round << 32 | (d->tail & UINT32_MAX), d->stream.text,
-                                s->sequence, d->subject.text));
-        d->tail++;
-        d->next_sequence++;
-    }
-    return OK;
-}
-
-static void take_answer(struct object_download *d, struct pipe_answer *a) {
-    uint64_t i = d->head + (uint32_t)((uint32_t)a->token - (uint32_t)d->head);
-    if (a->token >> 32 != d->round || i >= d->tail || slot_of(d, i)->answered) {
-        message_done(&a->message);
-        return;
-    }
-    struct slot *s = slot_of(d, i);
-    s->answered = true;
-    s->found = a->found;
-    s->message = a->message;
-}
-
-/* Until the oldest request is answered. Rides out lost connections. */
-static FALLIBLE await_head(struct object_download *d, uint64_t deadline) {
-    uint64_t asked_at = clock_ns();
-    for (;;) {
-        enum err err = ask_more(d);
-        while (err == OK && !slot_of(d, d->head)->answered) {
-            struct pipe_answer a;
-            err = d->t->ops->pipe_next(&a, d->pipe, DOWNLOAD_SLICE_NS);
-            if (err == OK && a.fault.code != OK && a.token >> 32 == d->round) {
-                err = fault_raise(&a.fault);
-            } else if (err == OK) {
-                take_answer(d, &a);
-                asked_at = clock_ns();
-            }
-            if (err == E_TIMEOUT && clock_ns() - asked_at < DOWNLOAD_ANSWER_NS &&
-                d->t->ops->losses(d->t) == d->losses) {
-                err = OK;
-            }
-        }
-        if (err == OK) {
-            return OK;
-        }
-        if (clock_ns() >= deadline || (err != E_NET && err != E_TIMEOUT)) {
-            return err_prefix(err, "download from %s", d->stream.text);
-        }
-        start_again(d);
-        clock_sleep_ns(DOWNLOAD_RETRY_NS);
-        asked_at = clock_ns();
-    }
-}
-
-/* How the window follows what the oldest request found. */
-static void adapt(struct object_download *d, uint64_t asked, uint64_t got) {
-    if (got != asked && asked > 1) { /* something else lies between */
-        d->window = 1;
-    } else if (d->window < d->window_max) {
-        d->window++;
-    }
-    if (d->next_sequence < got + 1) {
-        d->next_sequence = got + 1;
-    }
-}
-
-static FALLIBLE hand_out(struct message *out, struct object_download *d, struct message *m) {
-    REQUIRE(m->data.len <= d->bytes - d->bytes_done, E_FORMAT,
-            "object in %s is longer than the %" PRIu64 " bytes that it should have", d->stream.text,
-            d->bytes);
-    if (d->run) {
-        TRY(sha256_add(d->run, m->data));
-    }
-    d->bytes_done += m->data.len;
-    d->chunk_bytes = m->data.len;
-    d->covered = m->sequence + 1;
-    *out = *m;
-    *m = (struct message){0};
-    return OK;
-}
-
-static FALLIBLE finish(struct object_download *d) {
-    struct sha256 got;
-    if (d->run) {
-        TRY(sha256_end(&got, d->run));
-        sha256_free(&d->run);
-        REQUIRE(memcmp(got.b, d->sha256.b, sizeof got.b) == 0, E_FORMAT,
-                "object in %s does not have the SHA-256 that it should have", d->stream.text);
-    }
-    return OK;
-}
-
-FALLIBLE object_download_next(struct message *out, bool *end, struct object_download *d) {
-    uint64_t deadline = clock_ns() + d->wait_ns;
-    *end = false;
-    while (d->bytes_done < d->bytes) {
-        TRY(await_head(d, deadline));
-        struct slot *s = slot_of(d, d->head++);
-        struct message m = s->message;
-        s->message = (struct message){0};
-        REQUIRE(s->found, E_FORMAT,
-                "object in %s ends after %" PRIu64 " of %" PRIu64
-                " bytes: chunks are missing, or it was purged",
-                d->stream.text, d->bytes_done, d->bytes);
-        adapt(d, s->sequence, m.sequence);
-        if (m.sequence < d->covered || m.data.len == 0) {
-            message_done(&m); /* found twice */
-            continue;
-        }
-        enum err err = hand_out(out, d, &m);
-        message_done(&m);
-        return err;
-    }
-    TRY(finish(d));
-    *end = true;
-    *out = (struct message){0};
-    return OK;
-}
-
-void object_download_close(struct object_download **download) {
-    struct object_download *d = *download;
-    if (d) {
-        start_again(d);
-        if (d->pipe) {
-            d->t->ops->pipe_close(d->pipe);
-        }
-        sha256_free(&d->run);
-        mem_free(d);
-        *download = NULL;
     }
 }
 
 /* --- Whole objects --- */
 
 FALLIBLE object_purge(struct transport *t, const char *bucket, const char *nuid, const char *name) {
-    struct name stream, subject;
+    struct object_subject stream, subject;
     struct object_info info;
     bool found = false;
-    TRY(bucket_stream(&stream, bucket));
-    TRY(chunk_subject(&subject, bucket, nuid));
+    TRY(object_stream(&stream, bucket));
+    TRY(object_chunk_subject(&subject, bucket, nuid));
     if (name) {
         TRY(object_info(&info, &found, t, bucket, name));
     }

@@ -118,6 +118,14 @@ FALLIBLE publish_with_header(struct publish_ack *out, struct transport *t, const
 FALLIBLE kv_stream(struct subject *out, const char *bucket);
 FALLIBLE kv_subject(struct subject *out, const char *bucket, const char *key, bool filter);
 
+/* The same of an object bucket, from object.c: its stream, and the subject of an object's chunks. */
+enum { OBJECT_TOKEN_BYTES = 4 * ((OBJECT_NAME_BYTES_MAX + 2) / 3) + 1 };
+struct object_subject {
+    char text[SUBJECT_BYTES_MAX + OBJECT_TOKEN_BYTES];
+};
+FALLIBLE object_stream(struct object_subject *out, const char *bucket);
+FALLIBLE object_chunk_subject(struct object_subject *out, const char *bucket, const char *nuid);
+
 /* What every call asks first. */
 FALLIBLE check_subject(const char *subject); /* not empty, no spaces, short enough */
 FALLIBLE check_name(const char *name,

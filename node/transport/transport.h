@@ -331,19 +331,36 @@ FALLIBLE object_upload_chunk(struct object_upload *u, struct bytes data);
 /* Waits for all acknowledgements, then makes the object visible; replaces and purges an older one of the same name. */
 FALLIBLE object_upload_commit(struct object_info *out, struct object_upload *u);
 void object_upload_close(struct object_upload **u); /* without commit: abandons */
+/* After a commit, where the chunks behind the first one lie: each so many sequences behind the one before it. None where they follow each
+ * other directly, or are more than OBJECT_STEPS_MAX. Lent from the upload. */
+struct object_steps {
+    const uint32_t *steps;
+    size_t count;
+};
+struct object_steps object_upload_steps(const struct object_upload *u);
 
 FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
                      const char *name);
-/* By nuid, without looking at the name. Several requests are in flight; chunks come out in order. */
+/* By nuid, without looking at the name. Several requests are in flight, over several connections where there are more than one; chunks come
+ * out in order. What is said of the chunks' places and number is a hint: a wrong one costs time, or is found as damage. */
 struct object_download;
+enum { OBJECT_LINKS_MAX = 8 };
+struct bulk_links { /* connections to one server that share what is large; lent */
+    struct transport *links[OBJECT_LINKS_MAX];
+    unsigned count; /* at least 1 */
+};
 struct object_download_options {
     const char *bucket;
     const char *nuid;
-    uint64_t first_sequence;     /* where the chunks begin; 0: look for them */
-    uint64_t bytes;              /* exact length; the download ends there */
-    const struct sha256 *sha256; /* checked at the end; NULL: the caller does */
-    uint64_t wait_ns;            /* without any chunk; 0: 30 s. Reconnects are ridden out. */
-    uint32_t window;             /* requests in flight; 0: 8 */
+    uint64_t first_sequence;       /* where the chunks begin; 0: look for them */
+    struct object_steps steps;     /* lent until it is closed */
+    uint32_t chunks_count;         /* about; 0: not known */
+    uint64_t bytes;                /* exact length; the download ends there */
+    const struct sha256 *sha256;   /* checked at the end; NULL: the caller does */
+    uint64_t wait_ns;              /* without any chunk; 0: 30 s. Reconnects are ridden out. */
+    uint32_t window;               /* requests in flight; 0: 8, over several connections 16 */
+    struct transport *const *also; /* lent: more connections to the same server */
+    unsigned also_count;           /* at most OBJECT_LINKS_MAX - 1 of them are used */
 };
 FALLIBLE object_download_open(struct object_download **out, struct transport *t,
                               const struct object_download_options *options);

@@ -58,6 +58,19 @@ static bool has_step(const result_message *r, const char *step) {
     return false;
 }
 
+/* One job of the tenant, and what came of it. `file` is below the vectors. */
+static result_message *prove_one(struct fleet *f, const char *case_name, const char *file,
+                                 bool as_object) {
+    static unsigned jobs_count;
+    char id[16];
+    snprintf(id, sizeof id, "one%u", jobs_count++);
+    submit_job(&f->user, &(struct job_order){.case_name = case_name,
+                                             .job_id = id,
+                                             .witness = file,
+                                             .body_as_object = as_object});
+    return job_result(&f->user, id, 1);
+}
+
 static void claim_mixed(void) {
     struct fleet *f = device_fleet();
     const struct mixed m = {{MUL, OTHER, BITS}, device_of_test()->emulated ? 9 : 60};
@@ -93,6 +106,66 @@ static void claim_unsatisfied(void) {
     fleet_free(&f);
 }
 
+/* a, b and the assignment: three vectors for the inbox. */
+static void claim_evaluations(void) {
+    static const char *const cases[] = {"bls12381/bits", "bls12381/base", "bn128/base"};
+    struct fleet *f = device_fleet();
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        char file[96];
+        snprintf(file, sizeof file, "%s/witness.evaluations", cases[i]);
+        AUTO(message_free) result_message *r = prove_one(f, cases[i], file, i % 2 == 0);
+        check_proved(r, cases[i], 1);
+        CHECK(has_step(r, "upload") && !has_step(r, "unpack"));
+    }
+    AUTO(message_free)
+    result_message *wrong = prove_one(f, "bn128/mul", "bn128/bad/wrong-row.evaluations", false);
+    check_failed(wrong, "E_UNSAT", "");
+    fleet_free(&f);
+}
+
+/* An arena of one frame, and bodies of two and three. */
+static void claim_streamed(void) {
+    static const char *const cases[] = {"bn128/merkle", "bls12381/chain200", "bn128/chain200"};
+    fleet_staging_bytes = FRAME_RAW_BYTES_MIN;
+    struct fleet *f = device_fleet();
+    f->user.frame_bytes = FRAME_RAW_BYTES_MIN;
+    for (unsigned i = 0; i < 2 * COUNT_OF(cases); i++) {
+        const char *name = cases[i % COUNT_OF(cases)];
+        char file[96];
+        f->user.bodies_raw = i % 2 == 0;
+        snprintf(file, sizeof file, "%s/witness.wtns", name);
+        AUTO(message_free) result_message *r = prove_one(f, name, file, i < COUNT_OF(cases));
+        check_proved(r, name, 1);
+        CHECK(has_step(r, "upload"));
+    }
+    f->user.bodies_raw = false;
+    AUTO(message_free)
+    result_message *e = prove_one(f, "bls12381/bits", "bls12381/bits/witness.evaluations", true);
+    check_proved(e, "bls12381/bits", 1);
+    /* What streamed by is fetched again for a second opinion. */
+    AUTO(message_free)
+    result_message *wrong = prove_one(f, "bn128/mul", "bn128/bad/wrong-row.evaluations", true);
+    check_failed(wrong, "E_UNSAT", "");
+    CHECK_EQ(0, lane_counts_of(f->lanes[0].lane).strikes);
+    fleet_free(&f);
+    fleet_staging_bytes = UINT64_C(16) << 20;
+}
+
+/* Of a device whose memory holds one job and no more: it takes plain scalars from the host when the turn has come. */
+static void claim_no_room_ahead(void) {
+    fleet_no_room_ahead = true;
+    struct fleet *f = device_fleet();
+    AUTO(message_free)
+    result_message *r = prove_one(f, "bls12381/bits", "bls12381/bits/witness.evaluations", true);
+    check_proved(r, "bls12381/bits", 1);
+    CHECK(!has_step(r, "upload") && has_step(r, "unpack"));
+    AUTO(message_free)
+    result_message *w = prove_one(f, "bn128/bits", "bn128/bits/witness.wtns", false);
+    check_proved(w, "bn128/bits", 1);
+    fleet_free(&f);
+    fleet_no_room_ahead = false;
+}
+
 static void claim_cancelled(void) {
     struct fleet *f = device_fleet();
     const struct mixed m = {{MUL, MUL, MUL}, 4};
@@ -120,6 +193,12 @@ int kernel_lane(int argc, char **argv) {
         {"after an error of the device what was brought there is brought again", claim_trouble},
         {"an unsatisfied witness that was brought is settled on the processor", claim_unsatisfied},
         {"a cancelled job gives its place back", claim_cancelled},
+        {"a, b and the assignment go through the inbox", claim_evaluations},
+        {"a body larger than the arena streams through it, and is fetched again for a second "
+         "opinion",
+         claim_streamed},
+        {"where the device takes nothing in ahead, jobs of both kinds wait in host memory",
+         claim_no_room_ahead},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }

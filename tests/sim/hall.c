@@ -47,9 +47,9 @@ static struct lane_links links_of(const struct hall *h, unsigned idx) {
     const struct hall_options *o = &h->options;
     unsigned others = (h->links_count - h->controls_count) / 2;
     unsigned bulk = idx * others / o->lanes_count;
-    return (struct lane_links){h->links[idx * h->controls_count / o->lanes_count],
-                               h->links[h->controls_count + bulk],
-                               h->links[h->controls_count + others + bulk]};
+    return (struct lane_links){.control = h->links[idx * h->controls_count / o->lanes_count],
+                               .telemetry = h->links[h->controls_count + others + bulk],
+                               .bulk = {{h->links[h->controls_count + bulk]}, 1}};
 }
 
 static enum err open_lane(struct hall *h, unsigned idx) {

@@ -125,6 +125,14 @@ static enum err device_bring(struct backend_slot *s, struct bring *what, struct 
     FAIL(E_LIMIT, "this device takes nothing in");
 }
 
+uint64_t fleet_staging_bytes = UINT64_C(16) << 20;
+bool fleet_no_room_ahead;
+
+static bool device_bring_fits(const struct backend_slot *s, const struct scalars *vectors,
+                              unsigned count) {
+    return !fleet_no_room_ahead && inner_ops->bring_fits(s, vectors, count);
+}
+
 static struct backend *device_new(struct backend *inner, unsigned idx, bool copies) {
     static enum err (*const evaluates[])(struct backend_slot *) = {evaluate_0, evaluate_1,
                                                                    evaluate_2};
@@ -136,6 +144,7 @@ static struct backend *device_new(struct backend *inner, unsigned idx, bool copi
     d->ops.plan = device_plan;
     d->ops.key_load = device_key_load;
     d->ops.evaluate = evaluates[idx];
+    d->ops.bring_fits = inner->ops->bring_fits ? device_bring_fits : NULL;
     d->inner = inner;
     d->idx = idx;
     d->backend.ops = &d->ops;
@@ -172,6 +181,8 @@ void fleet_stop_coordinator(struct fleet *f) {
     transport_close(&f->links.control);
 }
 
+enum { BULK_LINKS = 2 };
+
 void fleet_start_lane(struct fleet *f, unsigned idx) {
     struct fleet_lane *l = &f->lanes[idx];
     char session[NUID_BYTES], device[16];
@@ -184,7 +195,7 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
                                  .device = device,
                                  .cache_dir = l->cache,
                                  .memory_bytes = UINT64_C(1) << 30,
-                                 .staging_bytes = UINT64_C(16) << 20,
+                                 .staging_bytes = fleet_staging_bytes,
                                  .keep = f->keep,
                                  .allow_insecure_keys = true,
                                  .threads = 1,
@@ -192,7 +203,10 @@ void fleet_start_lane(struct fleet *f, unsigned idx) {
                                  .stall_ns = f->stall_ns,
                                  .result_hold_ns = SECOND * 20};
     CHECK_OK(loopback_connect(&l->links.control, f->broker, NULL));
-    CHECK_OK(loopback_connect(&l->links.bulk, f->broker, NULL));
+    l->links.bulk.count = BULK_LINKS;
+    for (unsigned i = 0; i < BULK_LINKS; i++) { /* as bodies come to a device: over several */
+        CHECK_OK(loopback_connect(&l->links.bulk.links[i], f->broker, NULL));
+    }
     CHECK_OK(loopback_connect(&l->links.telemetry, f->broker, NULL));
     CHECK_OK(fleet_backend_open(&l->inner));
     l->device = device_new(l->inner, idx, f->copies);
@@ -205,7 +219,9 @@ void fleet_stop_lane(struct fleet *f, unsigned idx) {
     backend_close(&l->device);
     backend_close(&l->inner);
     transport_close(&l->links.telemetry);
-    transport_close(&l->links.bulk);
+    for (unsigned i = 0; i < BULK_LINKS; i++) {
+        transport_close(&l->links.bulk.links[i]);
+    }
     transport_close(&l->links.control);
 }
 

@@ -46,6 +46,10 @@ struct fleet {
 
 /* What the devices of lanes disturb; the plain reference prover unless a test sets another. */
 extern enum err (*fleet_backend_open)(struct backend **out);
+/* Of the arena of lanes opened from now on. */
+extern uint64_t fleet_staging_bytes;
+/* Devices have no room to take anything in ahead. */
+extern bool fleet_no_room_ahead;
 struct fleet *fleet_new(unsigned lanes_count);
 /* Lanes that give a silent prover up so soon. */
 struct fleet *fleet_new_impatient(unsigned lanes_count, uint64_t stall_ns);

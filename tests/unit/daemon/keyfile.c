@@ -18,6 +18,7 @@
 struct store { /* a fleet's key bucket, and a node's folder */
     struct loopback *broker;
     struct transport *link;
+    struct bulk_links bulk;
     struct subject_space space;
     struct keyfiles *files;
     char *dir; /* owned */
@@ -38,6 +39,8 @@ static void store_open(struct store *s) {
     *s = (struct store){0};
     CHECK_OK(loopback_open(&s->broker));
     CHECK_OK(loopback_connect(&s->link, s->broker, NULL));
+    s->bulk = (struct bulk_links){{s->link, NULL}, 2};
+    CHECK_OK(loopback_connect(&s->bulk.links[1], s->broker, NULL));
     CHECK_OK(subject_space_init(&s->space, NULL));
     CHECK_OK(fleet_ensure(s->link, &s->space, &(struct fleet_options){0}));
     CHECK_OK(dir_make_temp(&s->dir, "bellows-keyfile"));
@@ -46,6 +49,7 @@ static void store_open(struct store *s) {
 
 static void store_close(struct store *s) {
     keyfiles_close(&s->files);
+    transport_close(&s->bulk.links[1]);
     transport_close(&s->link);
     loopback_close(&s->broker);
     CHECK_OK(dir_remove_tree(s->dir));
@@ -107,7 +111,7 @@ static struct sha256 push_native(struct store *s, const char *case_name) {
 static uint64_t get(struct store *s, const struct sha256 *digest) {
     struct key *key = NULL;
     struct keyfile_times times;
-    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest, NULL));
+    CHECK_OK(keyfiles_get(&key, &times, s->files, &s->bulk, &s->space, digest, NULL));
     struct sha256 got;
     CHECK_OK(key_digest(&got, key));
     if (memcmp(digest, &got, sizeof got) != 0) { /* the native form of a .zkey */
@@ -149,7 +153,7 @@ static const char *native_of(const struct store *s, const struct sha256 *digest)
 static enum key_format format_of(struct store *s, const struct sha256 *digest) {
     struct key *key = NULL;
     struct keyfile_times times;
-    CHECK_OK(keyfiles_get(&key, &times, s->files, s->link, &s->space, digest, NULL));
+    CHECK_OK(keyfiles_get(&key, &times, s->files, &s->bulk, &s->space, digest, NULL));
     enum key_format format = key_shape(key)->format;
     key_unref(&key);
     return format;
@@ -243,7 +247,8 @@ static void claim_cancelled_fetch(void) {
     _Atomic int cancel = 1;
     store_open(&s);
     struct sha256 digest = push(&s, "bn128/mul", NULL);
-    CHECK_ERR(E_CANCELLED, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    CHECK_ERR(E_CANCELLED,
+              keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, &cancel));
     CHECK_EQ(0, keyfiles_list(listed, 2, s.files));
     CHECK(get(&s, &digest) > 0);
     store_close(&s);
@@ -265,9 +270,9 @@ static void claim_bad_points(void) {
     sha256_hex(hex, &digest);
     CHECK_OK(object_put_bytes(&info, s.link, bucket.text, hex, file.bytes));
     file_map_close(&file);
-    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
     digest = push(&s, "bn128/mul", NULL);
-    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_OK(keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
     CHECK_OK(keyfiles_check(s.files, key, &progress_ns));
     key_unref(&key);
     store_close(&s);
@@ -279,7 +284,7 @@ static void claim_unknown_key(void) {
     struct key *key = NULL;
     struct keyfile_times times;
     store_open(&s);
-    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "bellows key push");
     CHECK_HAS(err_detail(), "0700000000");
     store_close(&s);
@@ -292,7 +297,7 @@ static void claim_other_content(void) {
     store_open(&s);
     struct sha256 digest =
         push(&s, "bn128/mul-contrib", "bn128/mul"); /* somebody stored another key under its name */
-    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "has digest");
     CHECK_EQ(-1, access(path_of(&s, &digest), F_OK)); /* and nothing of it stays */
     push(&s, "bn128/mul", NULL);
@@ -319,7 +324,7 @@ static void claim_insecure(void) {
     store_open(&s);
     struct sha256 digest = push(&s, "bn128/mul", NULL);
     open_files(&s, 0, false);
-    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, NULL));
+    CHECK_ERR(E_RANGE, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
     CHECK_HAS(err_detail(), "allow-insecure-keys");
     store_close(&s);
 }
@@ -334,7 +339,7 @@ static void claim_limit(void) {
                   big = push(&s, "bn128/chain200", NULL);
     uint64_t a_bytes = get(&s, &a), b_bytes = get(&s, &b);
     open_files(&s, a_bytes + b_bytes + 100, true);
-    CHECK_ERR(E_LIMIT, keyfiles_get(&key, &times, s.files, s.link, &s.space, &big, NULL));
+    CHECK_ERR(E_LIMIT, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &big, NULL));
     struct sha256 c = push(&s, "bn128/min", NULL);
     clock_sleep_ns(20000000); /* times of files are as coarse as the kernel's tick */
     CHECK_EQ(0, get(&s, &a)); /* b is now the one used longest ago */
@@ -366,7 +371,7 @@ static void claim_idle_check(void) {
     digests[0] = push(&s, "bls12381/chain200", NULL);
     digests[1] = push_spoiled(&s);
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[i], NULL));
+        CHECK_OK(keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digests[i], NULL));
         key_unref(&key);
     }
     CHECK(keyfiles_next_unchecked(&unchecked, &digest, s.files));
@@ -384,9 +389,9 @@ static void claim_idle_check(void) {
     CHECK_ERR(E_CURVE, keyfiles_check_idle(&report, s.files, unchecked, go_on, &answer));
     key_unref(&unchecked);
     CHECK(!keyfiles_next_unchecked(&unchecked, &digest, s.files));
-    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[0], NULL));
+    CHECK_OK(keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digests[0], NULL));
     key_unref(&key);
-    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digests[1], NULL));
+    CHECK_ERR(E_CURVE, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digests[1], NULL));
     CHECK(!key);
     store_close(&s);
 }
@@ -402,10 +407,11 @@ static void claim_cancelled_wait(void) {
     snprintf(path, sizeof path, "%s.lock", path_of(&s, &digest));
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* another lane fetches */
     CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
-    CHECK_ERR(E_CANCELLED, keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    CHECK_ERR(E_CANCELLED,
+              keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, &cancel));
     close(fd);
     cancel = 0;
-    CHECK_OK(keyfiles_get(&key, &times, s.files, s.link, &s.space, &digest, &cancel));
+    CHECK_OK(keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, &cancel));
     key_unref(&key);
     store_close(&s);
 }

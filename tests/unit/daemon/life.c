@@ -492,7 +492,9 @@ static void claim_wrong_sum(void) {
 /* A lane that vanishes: cut off from the broker as if its host had died. */
 static void cut_lane(struct fleet *f, unsigned idx, bool cut) {
     loopback_partition(f->lanes[idx].links.control, cut);
-    loopback_partition(f->lanes[idx].links.bulk, cut);
+    for (unsigned i = 0; i < f->lanes[idx].links.bulk.count; i++) {
+        loopback_partition(f->lanes[idx].links.bulk.links[i], cut);
+    }
     loopback_partition(f->lanes[idx].links.telemetry, cut);
 }
 

@@ -86,7 +86,8 @@ static enum err write_body(struct order_draft *d, uint32_t idx, const struct sub
     } else {
         TRY(vectors_open(&v, w, NULL));
     }
-    TRY(body_layout_of(&layout, v.sections, v.count));
+    TRY(frame_layout_init(&layout, v.sections, v.count,
+                          s->frame_bytes ? s->frame_bytes : FRAME_RAW_BYTES_MAX, UINT64_MAX));
     if (j->body_as_object) {
         struct object_info info;
         snprintf(d->names[idx], sizeof d->names[idx], "%s%s%s.%u", j->job_id,

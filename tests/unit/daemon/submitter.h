@@ -9,7 +9,8 @@
 struct submitter {
     struct transport *link;
     struct subject_space space;
-    bool bodies_raw; /* never packed, even where that pays */
+    bool bodies_raw;      /* never packed, even where that pays */
+    uint32_t frame_bytes; /* raw bytes of a full frame; 0: as bellows submit makes them */
 };
 
 /* A case of the corpus: "bn128/mul". */

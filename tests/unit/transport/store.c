@@ -373,6 +373,95 @@ static void claim_interleaved(void) {
     leave(t);
 }
 
+/* Reads what `o` names into `to`; OK only when it is what was put. */
+static enum err read_whole(struct transport *t, const struct object_download_options *o,
+                           struct bytes want) {
+    AUTO(object_download_close) struct object_download *d = NULL;
+    size_t at = 0;
+    bool same = true;
+    TRY(object_download_open(&d, t, o));
+    for (bool end = false;;) {
+        AUTO(message_done) struct message m = {0};
+        TRY(object_download_next(&m, &end, d));
+        if (end) {
+            break;
+        }
+        CHECK(m.data.len <= want.len - at);
+        same &= !memcmp(want.ptr + at, m.data.ptr, m.data.len);
+        at += m.data.len;
+    }
+    CHECK(same && at == want.len);
+    return OK;
+}
+
+/* Three uploads by turns, and readers that are told where the chunks of the first lie: over several connections, and wrongly. */
+static void claim_placed(void) {
+    enum { CHUNKS = 60, CHUNK = 3000, LINKS = 4 };
+    struct transport *t = enter(), *also[LINKS - 1];
+    struct object_upload *u[3] = {NULL, NULL, NULL};
+    static const char *const names[] = {"one", "two", "three"};
+    uint8_t *block = random_block((size_t)CHUNKS * CHUNK);
+    struct object_info info, other;
+    uint32_t steps[CHUNKS - 1];
+    make_objects(t);
+    for (size_t i = 0; i < COUNT_OF(also); i++) {
+        also[i] = world_connect();
+    }
+    for (size_t i = 0; i < COUNT_OF(u); i++) {
+        CHECK_OK(object_upload_open(&u[i], t, name, names[i]));
+    }
+    for (size_t i = 0; i < CHUNKS; i++) {
+        CHECK_OK(object_upload_chunk(u[0], bytes_of(block + i * CHUNK, CHUNK)));
+        for (size_t k = 0; k < i * i % 7; k++) {
+            CHECK_OK(object_upload_chunk(u[1 + k % 2], bytes_of(block, 10)));
+        }
+    }
+    CHECK_OK(object_upload_commit(&info, u[0]));
+    CHECK_OK(object_upload_commit(&other, u[1]));
+    CHECK_EQ(CHUNKS - 1, object_upload_steps(u[0]).count);
+    memcpy(steps, object_upload_steps(u[0]).steps, sizeof steps);
+    CHECK_OK(object_put_bytes(&other, t, name, "x", bytes_of(block, 1)));
+    CHECK_EQ(1, steps[0]);
+    CHECK_EQ(2, steps[1]);
+    struct object_download_options o = {.bucket = name,
+                                        .nuid = info.nuid,
+                                        .first_sequence = info.first_sequence,
+                                        .steps = {steps, CHUNKS - 1},
+                                        .chunks_count = CHUNKS,
+                                        .bytes = info.bytes,
+                                        .sha256 = &info.sha256};
+    struct bytes want = bytes_of(block, (size_t)CHUNKS * CHUNK);
+    for (unsigned links = 1; links <= LINKS; links++) {
+        o.also = also;
+        o.also_count = links - 1;
+        CHECK_OK(read_whole(t, &o, want));
+    }
+    o.chunks_count = 0;
+    CHECK_OK(read_whole(t, &o, want));
+    o.steps.count = 20; /* and then they would follow each other */
+    CHECK_OK(read_whole(t, &o, want));
+    o.steps.count = 0;
+    CHECK_OK(read_whole(t, &o, want));
+    o.steps.count = CHUNKS - 1;
+    o.first_sequence = info.first_sequence + 100000; /* behind all there is */
+    CHECK_OK(read_whole(t, &o, want));
+    o.first_sequence = info.first_sequence;
+    steps[30]--; /* where another's chunk lies */
+    CHECK_OK(read_whole(t, &o, want));
+    steps[30] += 1 + steps[31]; /* past one of its own */
+    memmove(&steps[31], &steps[32], (CHUNKS - 1 - 32) * sizeof *steps);
+    o.steps.count--;
+    CHECK_ERR(E_FORMAT, read_whole(t, &o, want));
+    for (size_t i = 0; i < COUNT_OF(u); i++) {
+        object_upload_close(&u[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(also); i++) {
+        transport_close(&also[i]);
+    }
+    mem_free(block);
+    leave(t);
+}
+
 static void claim_object_replaced(void) {
     struct transport *t = enter();
     struct object_info first, second, seen;
@@ -476,6 +565,9 @@ int main(int argc, char **argv) {
         {"a watch keeps up with thousands of changes, in order", claim_kv_watch_keeps_up},
         {"objects of every size come back", claim_objects},
         {"interleaved uploads are read apart", claim_interleaved},
+        {"chunks are found where they are said to lie, over several connections, and where they "
+         "are not",
+         claim_placed},
         {"objects are replaced and purged by nuid", claim_object_replaced},
         {"damaged objects are refused", claim_object_damaged},
         {"a bucket's quota refuses", claim_object_quota},
