@@ -121,9 +121,9 @@ struct backend_ops {
     /* Takes in, checks and keeps the next job's vectors, on any thread while the slot's thread computes another job: waits until
      * that one has begun. The job's witness then carries the ticket. E_LIMIT: too large for what the plan set aside. */
     FALLIBLE (*bring)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
-    /* Would vectors of such lengths and forms have room there? */
+    /* Would vectors of such lengths and forms have room there? NULL: always. */
     bool (*bring_fits)(const struct backend_slot *s, const struct scalars *vectors, unsigned count);
-    /* The same in pieces, for vectors that are nowhere as a whole. bring_begin waits like bring, and needs no more of them than counts, forms and
+    /* bring in pieces, for vectors that are nowhere as a whole; NULL, all three: not here. bring_begin waits like bring, and needs no more of them than counts, forms and
      * lengths; bring_piece, from any thread, returns when the bytes have been copied; bring_end checks, or, not `whole`, gives up. */
     FALLIBLE (*bring_begin)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
     FALLIBLE(*bring_piece)
