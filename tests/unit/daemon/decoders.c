@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "node/base/lock.h"
 #include "node/base/mem.h"
 #include "node/base/rng.h"
 #include "tests/check/check.h"
@@ -69,11 +70,12 @@ static enum err decode_unchecked(struct decoders *d, struct body *b, size_t cut)
     return body_reader_end(reader);
 }
 
-/* Chunks as `cut` says: 0: one per frame; else of random lengths up to it. */
-static enum err decode(struct decoders *d, struct body *b, size_t cut) {
+/* Chunks as `cut` says: 0: one per frame; else of random lengths up to it. `stream` NULL: to its place, else through that. */
+static enum err decode_by(struct decoders *d, struct body *b, size_t cut,
+                          struct decoding_stream *stream) {
     struct body_reader *reader = NULL;
-    struct bytes_mut place = {b->got, RAW_BYTES};
-    struct decoding body = {0};
+    struct bytes_mut place = {stream ? NULL : b->got, RAW_BYTES};
+    struct decoding body = {.stream = stream};
     enum err code = OK;
     memset(b->got, 0, RAW_BYTES);
     CHECK_OK(body_reader_new(&reader, b->description, &place, 1, RAW_BYTES));
@@ -90,12 +92,75 @@ static enum err decode(struct decoders *d, struct body *b, size_t cut) {
     enum err late = decoders_wait(&busy_ns, d, &body);
     code = code == OK ? late : code;
     if (code == OK) {
-        CHECK(busy_ns > 0 ||
-              (cut && cut < FRAME_BYTES)); /* nothing whole: decoded where it was fetched */
+        CHECK(busy_ns > 0 || (!stream && cut &&
+                              cut < FRAME_BYTES)); /* nothing whole: decoded where it was fetched */
         code = body_reader_end(reader);
     }
     body_reader_free(&reader);
     return code;
+}
+
+static enum err decode(struct decoders *d, struct body *b, size_t cut) {
+    return decode_by(d, b, cut, NULL);
+}
+
+struct sink {
+    struct body *b;
+    uint8_t *slots; /* owned */
+    struct lock lock;
+    unsigned busy, busy_most, slots_count; /* [lock] */
+    bool fails;
+};
+
+static enum err take(void *ctx, const struct frame *frame, struct bytes piece) {
+    struct sink *s = ctx;
+    size_t slot = (size_t)(piece.ptr - s->slots) / FRAME_BYTES;
+    lock_take(&s->lock);
+    s->busy++;
+    s->busy_most = s->busy > s->busy_most ? s->busy : s->busy_most;
+    lock_give(&s->lock);
+    REQUIRE(slot < s->slots_count, E_INTERNAL, "a piece outside of the slots");
+    memcpy(s->b->got + frame->offset, piece.ptr, piece.len);
+    lock_take(&s->lock);
+    s->busy--;
+    lock_give(&s->lock);
+    REQUIRE(!s->fails || frame->index != 30, E_DEVICE, "no more than 30 frames");
+    return OK;
+}
+
+/* Each frame in one of two slots, whatever the chunks; then of a taker that refuses. */
+static void claim_streamed(void) {
+    static const size_t cuts[] = {0, 100, 5000, 3 * FRAME_BYTES, 2 * RAW_BYTES};
+    for (unsigned threads = 1; threads <= 3; threads += 2) {
+        struct decoders *d = NULL;
+        struct body b;
+        struct sink sink = {.b = &b, .slots_count = 2};
+        body_open(&b);
+        lock_init(&sink.lock, LOCK_QUEUE);
+        CHECK_OK(mem_new(&sink.slots, sink.slots_count, FRAME_BYTES));
+        CHECK_OK(decoders_open(&d, threads));
+        struct decoding_stream stream = {.slots = sink.slots,
+                                         .slot_bytes = FRAME_BYTES,
+                                         .slots_count = sink.slots_count,
+                                         .take = take,
+                                         .ctx = &sink};
+        for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+            CHECK_OK(decode_by(d, &b, cuts[i], &stream));
+            CHECK_MEM(b.raw, b.got, RAW_BYTES);
+        }
+        CHECK(sink.busy_most >= 1 && sink.busy_most <= sink.slots_count);
+        sink.fails = true;
+        CHECK_ERR(E_DEVICE, decode_by(d, &b, 0, &stream));
+        sink.fails = false;
+        b.wire[b.ends[20] - 100] ^= 0x40;
+        CHECK_ERR(E_FORMAT, decode_by(d, &b, 0, &stream));
+        b.wire[b.ends[20] - 100] ^= 0x40;
+        CHECK_OK(decode_by(d, &b, 0, &stream));
+        decoders_close(&d);
+        lock_done(&sink.lock);
+        mem_free(sink.slots);
+        body_close(&b);
+    }
 }
 
 static void claim_same_values(void) {
@@ -175,6 +240,7 @@ static void claim_side_by_side(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"the same values in any chunking, on any number of threads", claim_same_values},
+        {"frames pass through a few slots, in any chunking", claim_streamed},
         {"bodies side by side, one of them damaged, do not meet", claim_side_by_side},
         {"a damaged frame is refused, and the next body is not hurt by it", claim_damage},
     };
