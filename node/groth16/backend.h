@@ -123,8 +123,8 @@ struct backend_ops {
     FALLIBLE (*bring)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
     /* Would vectors of such lengths and forms have room there? NULL: always. */
     bool (*bring_fits)(const struct backend_slot *s, const struct scalars *vectors, unsigned count);
-    /* bring in pieces, for vectors that are nowhere as a whole; NULL, all three: not here. bring_begin waits like bring, and needs no more of them than counts, forms and
-     * lengths; bring_piece, from any thread, returns when the bytes have been copied; bring_end checks, or, not `whole`, gives up. */
+    /* The same in pieces, for vectors that are nowhere whole; NULL, all three: not here. bring_begin waits like bring, and needs counts, forms
+     * and lengths alone; bring_piece, on any thread, returns when the bytes are copied; bring_end checks, or, not `whole`, gives up. */
     FALLIBLE (*bring_begin)(struct backend_slot *s, struct bring *what, struct job_watch *watch);
     FALLIBLE(*bring_piece)
     (struct backend_slot *s, unsigned vector_idx, uint64_t at, struct bytes piece);
