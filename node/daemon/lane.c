@@ -86,7 +86,7 @@ static enum err open_staging(struct lane *lane) {
         log_info("staging.opened",
                  "bytes=%zu numa_node=%d touch_ms=%.1f lock_ms=%.1f ms_per_gib=%.1f",
                  pinned_bytes(lane->pinned), options.numa_node, (double)start.touch_ns / 1e6,
-                 (double)start.lock_ns / 1e6, (double)start.both_ns / 1e6 / gib);
+                 (double)start.lock_ns / 1e6, (double)(start.touch_ns + start.lock_ns) / 1e6 / gib);
     }
     return OK;
 }

@@ -2,7 +2,7 @@
  *
  * Copy engines read host memory directly only where its pages are locked, and locking walks every page (27 to 54 ms a GiB, and the
  * driver's own way ten times as long). So a lane maps at start all that it will ever stage in, touches it with all its threads, has the
- * backend lock it behind them, and lends blocks of it: free room is the credit on which bodies are fetched. Nothing here grows, and nothing
+ * backend lock it, and lends blocks of it: free room is the credit on which bodies are fetched. Nothing here grows, and nothing
  * on a job's path allocates. A backend without copy engines gets the same arena of ordinary pages, which cost nothing until they are used.
  *
  * Owner    the lane; all blocks are back before pinned_close.
@@ -43,7 +43,6 @@ void pinned_give(struct pinned *p, struct pinned_block *block);
 size_t pinned_bytes(const struct pinned *p);
 size_t pinned_used_bytes(struct pinned *p); /* lent now */
 struct pinned_start {
-    uint64_t touch_ns, lock_ns,
-        both_ns; /* what opening took, largely at the same time; 0 where nothing was locked */
+    uint64_t touch_ns, lock_ns; /* what opening took; 0 where nothing was locked */
 };
 struct pinned_start pinned_start_of(const struct pinned *p);
