@@ -131,7 +131,8 @@ def claim_fleet(shown):
     folder = shown.place("fleet", *CIRCUIT, *[f"{CASE}/witness.wtns as {name}.wtns" for name in "abc"])
     swaps = [
         ("/tmp/fleet", f"{folder}/state"),
-        (r"^(bellows dev .*)$", r"\1 --backend cpu --log-level warn >dev.log 2>&1 & dev=$!; trap stop EXIT; until [ -s state/url ]; do sleep 0.1; kill -0 $dev; done"),
+        # exec, as the name is also a function here: what is ended is to be the program and not a shell around it
+        (r"^(bellows dev .*)$", r"(exec \1 --backend cpu --log-level warn >dev.log 2>&1) & dev=$!; trap stop EXIT; until [ -s state/url ]; do sleep 0.1; kill -0 $dev; done"),
         (r"^(bellows submit \S+ a\.wtns .*)$", r"job=$(\1); echo $job"),
         (r"\bJOB\b", "$job"),
         (r"fetch \$job", "fetch $job"),
