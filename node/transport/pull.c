@@ -11,7 +11,8 @@
  * taken like any other, so nothing delivered is ever dropped.
  *
  * A puller that asks ahead has one request for many standing, over as many calls as it lasts; it is renewed when all of it has come, when
- * it has expired, and when the connection was lost.
+ * it has expired, and when the connection was lost. It lasts longer than the silence that is noticed, and less than the 3 s after which
+ * what a frozen process was given is delivered again (INTAKE_ACK_WAIT_NS): else the frozen one would be given it a second time.
  */
 #include "node/transport/nats.h"
 
@@ -26,9 +27,10 @@
 #define PULL_EXPIRES_NS   (5 * SECOND_NS)
 #define PULL_HEARTBEAT_NS (1 * SECOND_NS)
 #define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
-#define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
-#define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
-#define PULL_SLICE_NS     (SECOND_NS / 2)     /* how often a lost connection is looked for */
+#define PULL_STANDS_NS    (11 * SECOND_NS / 4)
+#define PULL_GRACE_NS     (SECOND_NS / 2)  /* for the answer that nothing came */
+#define PULL_RETRY_NS     (SECOND_NS / 50) /* after a connection was lost */
+#define PULL_SLICE_NS     (SECOND_NS / 2)  /* how often a lost connection is looked for */
 
 struct nats_puller {
     struct puller base;
@@ -103,7 +105,7 @@ static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
 }
 
 static bool stands(const struct nats_puller *p) {
-    return p->ahead && p->due > 0 && clock_ns() - p->asked_ns < PULL_EXPIRES_NS &&
+    return p->ahead && p->due > 0 && clock_ns() - p->asked_ns < PULL_STANDS_NS &&
            atomic_load(&p->t->losses) == p->losses;
 }
 
@@ -240,8 +242,9 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
         if (wait_ns > 0 && left == 0) {
             FAIL(E_TIMEOUT, "pull from %s: no message in time", p->stream);
         }
-        uint64_t expires =
-            left < PULL_EXPIRES_NS && !(p->ahead && wait_ns) ? left : PULL_EXPIRES_NS;
+        uint64_t expires = p->ahead && wait_ns      ? PULL_STANDS_NS
+                           : left < PULL_EXPIRES_NS ? left
+                                                    : PULL_EXPIRES_NS;
         err = stands(p) ? OK : ask(p, expires);
         if (err == E_NET && left > 0) { /* lost just now */
             clock_sleep_ns(PULL_RETRY_NS);

@@ -177,6 +177,26 @@ static void claim_held(void) {
     end(t);
 }
 
+/* What a frozen process asked for ends before what it was given is delivered again: then others get it. */
+static void claim_frozen(void) {
+    struct transport *t = begin(NULL);
+    struct puller *frozen = NULL, *other = NULL;
+    struct publish_ack ack;
+    struct message m;
+    make_queue(t);
+    CHECK_OK(puller_open(&frozen, t, "Q", "c"));
+    CHECK_OK(puller_open(&other, t, "Q", "c"));
+    puller_ahead(frozen, 8);
+    CHECK_ERR(E_TIMEOUT, puller_next(&m, frozen, 100 * MS));
+    clock_sleep_ns(3 * S);
+    CHECK_OK(transport_publish(&ack, t, "q.a", text("for others"), NULL));
+    CHECK_OK(puller_next(&m, other, 2 * S));
+    message_done(&m);
+    puller_close(&frozen);
+    puller_close(&other);
+    end(t);
+}
+
 /* --- A stream that comes back shorter --- */
 
 /* What a crash with a full disk leaves: the stream's messages are gone, the consumer's state is not. */
@@ -586,6 +606,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a fetch outlives the server's death and its goodbye", claim_fetch},
         {"a held message survives; what fails while down is not sent later", claim_held},
+        {"a puller that stands still is given nothing after three seconds", claim_frozen},
         {"a consumer that is ahead of its stream is made anew", claim_ahead},
         {"an upload that lost the server is invisible and starts again", claim_upload},
         {"a download goes on after the server's death", claim_download},
