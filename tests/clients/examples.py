@@ -95,7 +95,7 @@ def python(scratch):
     shown = fleet(scratch, make + '"$BELLOWS" key push big.zkey --allow-insecure-keys >/dev/null; "$BELLOWS" key export-vkey big.zkey vkey.json --allow-insecure-keys; ' + steps, PYTHON=f"{tool} -B")
     assert "OK\n" in shown, shown
     shown = fleet(scratch, f"{EACH} $PYTHON {examples}/python/prove.py \"$@\" 2>&1 || echo \"code $?\"; done", PYTHON=f"{tool} -B")
-    assert shown.count("is not registered") == 2 and shown.count("code 1") == 2, shown
+    assert shown.count("is not stored in this fleet") == 2 and shown.count("code 1") == 2, shown
 
 
 # Inline and as an object, from a tenant's own account. Keys are pushed by it, too.
