@@ -269,12 +269,25 @@ def claim_contributing(shown):
         assert "NAME" in path or os.path.exists(f"{shown.root}/{path}"), f"CONTRIBUTING.md names {path}"
 
 
+def check_leaf(shown, lines):
+    """The settings of a centre and of a leaf, side by side, are such that the server takes them."""
+    server = need("nats-server", "nats-server")
+    for side in zip(*(re.split(r" {2,}", line.strip()) for line in lines), strict=True):
+        path = f"{shown.place('leaf')}/server.conf"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(side))
+        run(server, "-t", "-c", path)
+
+
 def claim_rest(shown):
     """Every block of the other pages is one that cannot run here, or is no command."""
-    for page, count in (("deploy/compose/README.md", 3), ("docker/README.md", 1), ("deploy/SCALE.md", 1), ("deploy/dashboard/README.md", 2)):
-        for line in (line for block in shown.blocks(page, count) for line in block):
+    *scale, leaf = shown.blocks("deploy/SCALE.md", 2)
+    pages = {page: shown.blocks(page, count) for page, count in (("deploy/compose/README.md", 3), ("docker/README.md", 1), ("deploy/dashboard/README.md", 2))}
+    for page, blocks in (pages | {"deploy/SCALE.md": scale}).items():
+        for line in (line for block in blocks for line in block):
             known = any(line.startswith(start) for start in EXCEPT) or re.match(r'(cd |install -d |build/bellows dev$|openssl |    openssl|\{")', line)
             assert known, f"{page}: nobody runs {line}"
+    check_leaf(shown, leaf)
 
 
 CLAIMS = [
