@@ -262,7 +262,7 @@ static void print_text(const struct watch *p) {
 static bool is_whole(const struct watch *p) {
     size_t spoken = 0;
     for (size_t i = 0; i < p->lanes_count; i++) {
-        spoken += p->lanes[i].spoke && p->lanes[i].state != 0;
+        spoken += p->lanes[i].spoke_device && p->lanes[i].spoke_lane;
     }
     return p->fleet.known && spoken >= p->fleet.lanes_known && p->fleet.lanes_known > 0;
 }

@@ -150,12 +150,16 @@ static void add_sample(struct watch_lane *lane, const Bellows__V1__DeviceReport 
     lane->samples[lane->samples_count++] = s;
 }
 
-static void on_device(struct watch_lane *lane, const Bellows__V1__DeviceReport *m) {
+/* What the stream keeps may be ten seconds old: it says nothing of this moment. */
+static const char UNKNOWN[] = "?";
+
+static void on_device(struct watch_lane *lane, const Bellows__V1__DeviceReport *m, bool live) {
+    lane->spoke_device |= live;
     add_sample(lane, m);
     COPY_TEXT(lane->session, m->session);
     COPY_TEXT(lane->backend, m->backend);
     COPY_TEXT(lane->device, m->device);
-    COPY_TEXT(lane->now, m->now);
+    COPY_TEXT(lane->now, live ? m->now : UNKNOWN);
     lane->heard_ms = m->at_unix_ms > lane->heard_ms ? m->at_unix_ms : lane->heard_ms;
     lane->memory_count = m->n_memory < WATCH_MEMORY_MAX ? m->n_memory : WATCH_MEMORY_MAX;
     for (size_t i = 0; i < lane->memory_count; i++) {
@@ -175,15 +179,16 @@ static void on_device(struct watch_lane *lane, const Bellows__V1__DeviceReport *
         copy_counters(lane->counters, WATCH_COUNTERS_MAX, m->counters, m->n_counters);
 }
 
-static void on_lane(struct watch_lane *lane, const Bellows__V1__LaneReport *m) {
+static void on_lane(struct watch_lane *lane, const Bellows__V1__LaneReport *m, bool live) {
+    lane->spoke_lane |= live;
     lane->state = m->state;
     lane->strikes = m->strikes;
-    lane->depth = m->depth;
     lane->depth_max = m->depth_max;
     lane->heard_ms = m->at_unix_ms > lane->heard_ms ? m->at_unix_ms : lane->heard_ms;
     COPY_TEXT(lane->reason, m->reason);
     COPY_TEXT(lane->version, m->bellows_version);
-    lane->hand_count = m->n_jobs < WATCH_HAND_MAX ? m->n_jobs : WATCH_HAND_MAX;
+    lane->depth = live ? m->depth : 0;
+    lane->hand_count = !live ? 0 : m->n_jobs < WATCH_HAND_MAX ? m->n_jobs : WATCH_HAND_MAX;
     for (size_t i = 0; i < lane->hand_count; i++) {
         const Bellows__V1__JobInHand *in = m->jobs[i];
         struct watch_hand *out = &lane->hand[i];
@@ -316,13 +321,12 @@ static bool hear_lane(struct watch *p, const struct subject_parts *parts, struct
     if (!lane) {
         return false;
     }
-    lane->spoke |= p->listens && kind == 0;
     switch (kind) {
     case 0:
-        on_device(lane, (const Bellows__V1__DeviceReport *)m);
+        on_device(lane, (const Bellows__V1__DeviceReport *)m, p->listens);
         break;
     case 1:
-        on_lane(lane, (const Bellows__V1__LaneReport *)m);
+        on_lane(lane, (const Bellows__V1__LaneReport *)m, p->listens);
         break;
     case 2:
         on_keys(lane, (const Bellows__V1__KeysReport *)m);

@@ -1,7 +1,8 @@
 /* Fleet watch: what the fleet's telemetry says, gathered into one picture for `bellows top`.
  *
- * It listens to the telemetry subjects, and begins with what the telemetry stream remembers: the last report of every lane, one of a
- * minute ago, and the last failures. So the picture is whole within a moment of opening, however late.
+ * It listens to the telemetry subjects, and begins with what the telemetry stream remembers: the last kept report of every lane, one of a
+ * minute ago, and the last failures. So the picture is whole within a moment of opening, however late, but for what is true of a moment only:
+ * what a lane does now and has in hand is known as soon as it has spoken, which each does once a second.
  *
  * Everything in it comes from outside and is bounded: lanes, jobs and texts beyond the limits are dropped, texts are cut and made
  * printable.
@@ -53,11 +54,11 @@ struct watch_lane {
     char node[WATCH_ID_BYTES];
     uint32_t gpu;
     char session[WATCH_ID_BYTES], backend[WATCH_WORD_BYTES], device[WATCH_TEXT_BYTES],
-        now[WATCH_WORD_BYTES];
-    uint64_t heard_ms; /* of the newest report, by its sender's clock */
+        now[WATCH_WORD_BYTES]; /* "?" until it has spoken, as depth and hand are 0 */
+    uint64_t heard_ms;         /* of the newest report, by its sender's clock */
     struct watch_sample samples[WATCH_SAMPLES_MAX]; /* oldest first, all of one session */
     size_t samples_count;
-    bool spoke; /* while we listened: what the stream keeps may be ten seconds old */
+    bool spoke_device, spoke_lane; /* such a report came while we listened */
     struct watch_number memory[WATCH_MEMORY_MAX], counters[WATCH_COUNTERS_MAX];
     size_t memory_count, counters_count;
     uint64_t readings[WATCH_SENSORS_MAX]; /* by enum Sensor of telemetry.proto */

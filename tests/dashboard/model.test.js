@@ -98,6 +98,19 @@ test("a report read from the past does not replace a newer one", () => {
   );
 });
 
+test("a lane's report read from the past does not say what is in hand now", () => {
+  const model = begin(),
+    report = (jobId, at) => ({ atUnixMs: at, state: 2, depth: 1, depthMax: 4, jobs: [{ tenant: "t", jobId, partitionIndex: 0, stage: "proving" }] }),
+    lane = () => model.lanes.get("n.0").lane;
+  model.take("event", {}, event(2, NOW - 3000, { jobId: "gone" }), false);
+  model.take("lane", where, report("gone", NOW - 3000), false);
+  assert.deepEqual([lane().state, lane().depth, lane().depthMax, lane().jobs], [2, null, 4, []]);
+  assert.equal(model.stateOf(model.jobs.get("t.gone")), "placed");
+  model.take("lane", where, report("here", NOW), true);
+  model.take("lane", where, report("here", NOW), false); // the same, as the stream kept it
+  assert.deepEqual([lane().depth, lane().jobs[0].jobId], [1, "here"]);
+});
+
 test("everything has a limit", () => {
   const model = begin();
   for (let i = 0; i < 3000; i++) {

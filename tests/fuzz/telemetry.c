@@ -18,7 +18,8 @@ void fuzz_telemetry(struct bytes input) {
     ASSERT(subject_space_init(&space, NULL) == OK);
     ASSERT(watch_picture_init(&picture) == OK);
     const char *subject = subjects[input.ptr[0] % COUNT_OF(subjects)];
-    for (int n = 0; n < 2; n++) { /* a second time, upon what the first left */
+    for (int n = 0; n < 2; n++) { /* from the past; then heard, upon what that left */
+        picture.listens = n == 1;
         (void)watch_hear(&picture, &space, subject, bytes_of(input.ptr + 1, input.len - 1));
     }
     for (size_t i = 0; i < picture.lanes_count; i++) {

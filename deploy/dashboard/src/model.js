@@ -127,7 +127,7 @@ export class Model {
         break;
       case "lane":
       case "keys":
-        this.#keep(where, kind, m);
+        this.#keep(where, kind, m, live);
         break;
       case "span":
         this.#span(m);
@@ -167,9 +167,12 @@ export class Model {
     return lane;
   }
 
-  #keep(where, what, m) {
-    const lane = this.#laneOf(where);
-    if (lane && (!lane[what] || m.atUnixMs >= lane[what].atUnixMs)) lane[what] = m;
+  // What the stream keeps may be ten seconds old: it does not say what is in hand now, and replaces nothing of its own time.
+  #keep(where, what, m, live) {
+    const lane = this.#laneOf(where),
+      last = lane?.[what];
+    if (!lane || (last && (live ? m.atUnixMs < last.atUnixMs : m.atUnixMs <= last.atUnixMs))) return;
+    lane[what] = live || what !== "lane" ? m : { ...m, depth: null, jobs: [] };
   }
 
   #fleet(m) {

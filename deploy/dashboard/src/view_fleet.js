@@ -156,7 +156,7 @@ function whatNow(lane, spent, model) {
 
 export function factsOf(lane) {
   const facts = [];
-  if (lane.lane) facts.push(`${lane.lane.depth} of ${lane.lane.depthMax} jobs in hand`);
+  if (lane.lane && lane.lane.depth !== null) facts.push(`${lane.lane.depth} of ${lane.lane.depthMax} jobs in hand`);
   const memory = lane.memory("device") ?? lane.memory("process");
   if (memory?.usedBytes)
     facts.push(`memory ${bytes(memory.usedBytes)}${memory.limitBytes ? ` of ${bytes(memory.limitBytes)}` : ""}`);

@@ -19,6 +19,7 @@ static void begin(void) {
     watch_picture_done(&picture);
     CHECK_OK(subject_space_init(&space, NULL));
     CHECK_OK(watch_picture_init(&picture));
+    picture.listens = true;
 }
 
 static char *lent(const char *text) {
@@ -187,6 +188,46 @@ static void claim_lane(void) {
     CHECK_STR("fenced after 3 strikes", lane->reason);
 }
 
+static void hear_lane_with(const char *job, uint64_t at_ms) {
+    Bellows__V1__LaneReport m = BELLOWS__V1__LANE_REPORT__INIT;
+    Bellows__V1__JobInHand hand = BELLOWS__V1__JOB_IN_HAND__INIT, *hands[] = {&hand};
+    hand.job_id = lent(job);
+    hand.stage = lent("decode");
+    hand.age_ns = SECOND / 4;
+    m.version = WIRE_VERSION;
+    m.state = 2;
+    m.at_unix_ms = at_ms;
+    m.depth = 1;
+    m.depth_max = 4;
+    m.n_jobs = 1;
+    m.jobs = hands;
+    CHECK(hear(subject_telemetry(&space, (struct lane_name){"w", 0}, "lane"), &m));
+}
+
+static void claim_kept(void) {
+    begin();
+    picture.listens = false; /* read from the stream */
+    CHECK(hear_device("w", 0, "a", 10, 4, 1));
+    hear_lane_with("ended", 10000);
+    const struct watch_lane *lane = &picture.lanes[0];
+    CHECK_EQ(2, lane->state);
+    CHECK_EQ(4, lane->depth_max);
+    CHECK_EQ(1, lane->samples_count);
+    CHECK_EQ(0, lane->depth);
+    CHECK_EQ(0, lane->hand_count);
+    CHECK_STR("?", lane->now);
+    CHECK(!lane->spoke_device && !lane->spoke_lane);
+    picture.listens = true;
+    CHECK(hear_device("w", 0, "a", 11, 4, 1));
+    CHECK_STR("wait.decode", lane->now);
+    CHECK(lane->spoke_device && !lane->spoke_lane);
+    hear_lane_with("begun", 11000);
+    CHECK(lane->spoke_lane);
+    CHECK_EQ(1, lane->depth);
+    CHECK_EQ(1, lane->hand_count);
+    CHECK_STR("begun", lane->hand[0].job);
+}
+
 static void claim_limits(void) {
     begin();
     for (uint32_t i = 0; i < WATCH_LANES_MAX + 5; i++) {
@@ -226,6 +267,8 @@ int main(int argc, char **argv) {
         {"a bar is as long as asked, each cause as long as its share", claim_bar},
         {"jobs are followed by their newest event, the oldest leave", claim_jobs},
         {"a lane's report is cut to what fits", claim_lane},
+        {"what the stream kept says nothing of this moment: no job in hand before the lane speaks",
+         claim_kept},
         {"lanes beyond the limit and strange subjects are counted, not kept", claim_limits},
         {"senseless bytes do no harm", claim_senseless},
     };
