@@ -1,10 +1,13 @@
 // node store.js SERVER obj-put BUCKET NAME FILE | obj-get BUCKET NAME FILE | kv-put BUCKET KEY TEXT | kv-get BUCKET KEY |
 //               kv-make BUCKET | obj-make BUCKET
 // One operation with the official clients' own key-value and object stores.
+import { webcrypto } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect } from "@nats-io/transport-node";
 import { Kvm } from "@nats-io/kv";
 import { Objm } from "@nats-io/obj";
+
+globalThis.crypto ??= webcrypto; // Debian 12's Node has it under that name only, the object store wants it here
 
 const [server, what, bucket, name, value] = process.argv.slice(2);
 const nc = await connect({ servers: server });
