@@ -19,7 +19,6 @@
 enum {
     STEPS_BYTES_MAX = 16 * 1024, /* of a descriptor, for where chunks lie */
     STEP_BYTES = 3,              /* of one: at most 2^21 behind the chunk before */
-    PUBLISH_TRIES = 5,
     UPLOAD_TRIES = 3
 };
 
@@ -123,6 +122,56 @@ static enum err make_job_id(char out[ID_BYTES_MAX + 1]) {
     return OK;
 }
 
+/* --- Patience --- */
+
+/* How long something is tried for. A cluster that has lost a server takes seconds to elect, several times that on loaded machines; until
+ * then the server has nobody for the stream (E_NET) or nobody who answers (E_TIMEOUT). */
+static const uint64_t UNANSWERED_WAIT_NS = UINT64_C(60000000000);
+static const uint64_t NO_STREAM_WAIT_NS = UINT64_C(15000000000);
+static const uint64_t FULL_WAIT_NS = UINT64_C(5000000000);
+static const uint64_t PAUSE_MAX_NS = UINT64_C(1600000000);
+
+struct trying {
+    const struct client *client; /* lent */
+    uint64_t start_ns, pause_ns;
+    uint64_t refused_count; /* before */
+};
+
+static uint64_t refused_count(const struct client *c) {
+    struct transport_health health;
+    transport_health(&health, c->transport);
+    return health.refused_count;
+}
+
+static struct trying trying_start(const struct client *c) {
+    return (struct trying){c, clock_ns(), PAUSE_MAX_NS / 8, refused_count(c)};
+}
+
+static uint64_t patience_ns(const struct trying *t, enum err code) {
+    switch (code) {
+    case E_TIMEOUT:
+        return UNANSWERED_WAIT_NS;
+    case E_NET: /* what this user may not do, nothing but a change of rights will let it do */
+        return refused_count(t->client) == t->refused_count ? NO_STREAM_WAIT_NS : 0;
+    case E_QUEUE:
+        return FULL_WAIT_NS;
+    default:
+        return 0;
+    }
+}
+
+/* Is there use in another try? Then after a pause. */
+static bool trying_goes_on(struct trying *t, enum err code) {
+    if (clock_ns() - t->start_ns >= patience_ns(t, code)) {
+        return false;
+    }
+    if (code != E_TIMEOUT) { /* which has waited long enough */
+        clock_sleep_ns(t->pause_ns);
+        t->pause_ns = t->pause_ns < PAUSE_MAX_NS / 2 ? 2 * t->pause_ns : PAUSE_MAX_NS;
+    }
+    return true;
+}
+
 /* --- Bodies --- */
 
 static enum err upload_frame(void *ctx, struct bytes frame) {
@@ -162,10 +211,14 @@ static enum err put_object(struct body_summary *summary, struct submission *s, s
                                 &(struct fleet_options){0}));
         s->bucket_made = true;
     }
-    for (int n = 0; n < UPLOAD_TRIES; n++) {
+    struct trying trying = trying_start(s->client);
+    for (int n = 1;; n++) { /* a lost connection makes an object useless: it is begun anew */
         code = upload_once(summary, s, p, layout, data);
-        if (err_class(code) != CLASS_WORLD) {
-            break; /* a lost connection makes an object useless: it is begun anew */
+        if (n < UPLOAD_TRIES) {
+            trying.start_ns = clock_ns();
+        }
+        if (code == E_QUEUE || !trying_goes_on(&trying, code)) {
+            break;
         }
     }
     return code;
@@ -291,15 +344,13 @@ static enum err publish(struct submission *s, const struct submission_options *o
     make_message_id(id, sizeof id, s);
     TRY(pack_job(&packed, &fingerprint, s, options));
     TRY(check_taken(s, &fingerprint));
-    enum err code = E_TIMEOUT;
-    for (int n = 0; n < PUBLISH_TRIES && (code == E_TIMEOUT || code == E_QUEUE); n++) {
-        if (code == E_QUEUE) {
-            clock_sleep_ns(UINT64_C(200000000) << n);
-        }
+    struct trying trying = trying_start(s->client);
+    enum err code;
+    do { /* the server drops repeats of a message id, whatever became of the last try */
         code = transport_publish(&ack, s->client->transport, subject.text,
                                  bytes_of(packed.ptr, packed.len),
                                  &(struct publish_options){.message_id = id});
-    }
+    } while (trying_goes_on(&trying, code));
     if (code == E_NET) {
         struct fault fault = fault_of(code);
         FAIL(E_NET, "%.400s; has a coordinator been started on this server?", fault.detail);

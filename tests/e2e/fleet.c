@@ -1,4 +1,5 @@
 /* The fleet as processes, with a real nats-server, and with things being killed. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "node/base/clock.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
+#include "node/transport/fleet.h"
 #include "proto/fleet.pb-c.h"
 #include "tests/e2e/host.h"
 
@@ -489,6 +491,33 @@ static void claim_lost_storage(void) {
     host_stop(&h);
 }
 
+static void *make_streams_later(void *ctx) {
+    struct host *h = ctx;
+    clock_sleep_ns(2 * SECOND);
+    return fleet_ensure(h->user.link, &h->user.space, NULL) == OK ? ctx : NULL;
+}
+
+/* As in a cluster that has lost the stream's leader: until another is elected, nobody takes the subject. */
+static void claim_stream_away(void) {
+    struct host h;
+    struct ran ran;
+    pthread_t maker;
+    void *made;
+    host_start(&h);
+    host_kill_coordinator(&h);
+    CHECK_OK(stream_delete(h.user.link, "BELLOWS_JOBS"));
+    uint64_t start_ns = clock_ns();
+    CHECK(pthread_create(&maker, NULL, make_streams_later, &h) == 0);
+    host_run(&ran, &h,
+             "submit @bn128/mul/circuit.zkey @bn128/mul/witness.wtns --allow-insecure-keys");
+    uint64_t took_ns = clock_ns() - start_ns;
+    CHECK(pthread_join(maker, &made) == 0 && made);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_MSG(took_ns > 2 * SECOND, "published after %.1f s, to what?", (double)took_ns / 1e9);
+    CHECK_EQ(1, host_stream_count(&h, "JOBS"));
+    host_stop(&h);
+}
+
 static void claim_cancel(void) {
     struct host h;
     struct ran ran;
@@ -727,6 +756,7 @@ int main(int argc, char **argv) {
         {"a server killed while lanes work: every result exactly once",
          claim_server_restarts_while_working},
         {"a server that comes back with empty storage gets its streams again", claim_lost_storage},
+        {"a job whose stream is away for a moment is published when it is back", claim_stream_away},
         {"cancel and deadline from the command line", claim_cancel},
         {"SIGTERM drains a node, another one goes on", claim_drain},
         {"a node is drained, resumed and stopped by order, also across a lane's death",
