@@ -151,6 +151,10 @@ static enum err key_load_gpu(struct backend_key **out, struct backend *b, struct
     return OK;
 }
 
+static void key_load_times_gpu(struct load_times *out, const struct backend_key *key) {
+    *out = key->times;
+}
+
 /* --- slot --- */
 static void slot_close_gpu(struct backend_slot **slot) {
     struct backend_slot *s = *slot;
@@ -718,6 +722,7 @@ static const struct backend_ops gpu_ops = {
     .plan = backend_plan,
     .key_load = key_load_gpu,
     .key_drop = resident_drop,
+    .key_load_times = key_load_times_gpu,
     .slot_open = slot_open_gpu,
     .slot_close = slot_close_gpu,
     .witness = slot_witness,

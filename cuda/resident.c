@@ -5,6 +5,7 @@
  */
 #include "cuda/resident.h"
 
+#include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/key/rows.h"
 
@@ -168,8 +169,10 @@ enum err resident_load(struct backend_key **out, struct key *key, const struct g
     k->key = key_ref(key);
     k->layout = *layout;
     void *memory = NULL;
+    uint64_t start_ns = clock_ns();
     TRY(gpu_mem_open(&memory, layout->key_bytes));
     k->memory = memory;
+    uint64_t taken_ns = clock_ns();
     TRY(build_domain(k, gpu_loader_side(loader)));
     TRY(load_points(k, loader));
     TRY(build_tables(k, loader));
@@ -177,7 +180,11 @@ enum err resident_load(struct backend_key **out, struct key *key, const struct g
     if (code != OK) {
         return err_prefix(code, "%s: section 4", key_path(key));
     }
+    uint64_t handed_ns = clock_ns();
     TRY(gpu_load_wait(loader));
+    k->times = (struct load_times){.memory_ns = taken_ns - start_ns,
+                                   .hand_over_ns = handed_ns - taken_ns,
+                                   .arrival_ns = clock_ns() - handed_ns};
     *out = TAKE(k);
     return OK;
 }

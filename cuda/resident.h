@@ -17,6 +17,7 @@ struct backend_key {
     char *memory; /* owned: device */
     struct gpu_matrix matrix[2];
     struct gpu_domain domain;
+    struct load_times times;
 };
 /* Returns when everything has arrived. */
 FALLIBLE resident_load(struct backend_key **out, struct key *key, const struct gpu_layout *layout,

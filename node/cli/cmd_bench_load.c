@@ -5,6 +5,9 @@
  *     memory     ordinary memory                   the same
  *     pinned     page-locked memory                the bus
  *
+ * On a device the line also says until when its memory was there, until when the host had handed everything over, and until when the last
+ * of it had arrived (medians of what each took).
+ *
  * Every run loads the key and drops it. Bytes are those of the native key; of a .zkey they are the file's, whose rows must be built first.
  */
 #include "node/base/bulk.h"
@@ -30,7 +33,8 @@ struct load_bench {
     struct backend_key *loaded;
     void *pinned; /* what was pinned, NULL: nothing */
     const char *from;
-    uint64_t *ns; /* owned */
+    uint64_t *ns;                                    /* owned */
+    uint64_t *memory_ns, *hand_over_ns, *arrival_ns; /* lent: behind them */
     size_t runs;
     uint64_t open_ns;
 };
@@ -113,13 +117,24 @@ static FALLIBLE load_bench_open(struct load_bench *b, const struct args *args) {
         TRY(pin_key(b));
     }
     b->runs = args_number(args, "runs", 5);
-    return mem_new(&b->ns, b->runs, sizeof *b->ns);
+    TRY(mem_new(&b->ns, 4 * b->runs, sizeof *b->ns));
+    b->memory_ns = b->ns + b->runs;
+    b->hand_over_ns = b->memory_ns + b->runs;
+    b->arrival_ns = b->hand_over_ns + b->runs;
+    return OK;
 }
 
-static FALLIBLE load_once(struct load_bench *b, uint64_t *ns) {
+static FALLIBLE load_once(struct load_bench *b, size_t run) {
     uint64_t start_ns = clock_ns();
     TRY(b->backend->ops->key_load(&b->loaded, b->backend, b->key));
-    *ns = clock_ns() - start_ns;
+    b->ns[run] = clock_ns() - start_ns;
+    if (b->backend->ops->key_load_times) {
+        struct load_times times;
+        b->backend->ops->key_load_times(&times, b->loaded);
+        b->memory_ns[run] = times.memory_ns;
+        b->hand_over_ns[run] = times.hand_over_ns;
+        b->arrival_ns[run] = times.arrival_ns;
+    }
     b->backend->ops->key_drop(&b->loaded);
     return key_intact(b->key);
 }
@@ -135,6 +150,14 @@ static FALLIBLE print_line(struct load_bench *b, const char *name, uint64_t warm
               ", \"warmups\": %" PRIu64 ", \"runs\": %zu, ",
               b->from, bytes, b->open_ns, warmups, b->runs);
     uint64_t median_ns = bench_row(&t, "load_ns", b->ns, b->runs);
+    if (b->backend->ops->key_load_times) {
+        text_add(&t, ", ");
+        bench_row(&t, "memory_ns", b->memory_ns, b->runs);
+        text_add(&t, ", ");
+        bench_row(&t, "hand_over_ns", b->hand_over_ns, b->runs);
+        text_add(&t, ", ");
+        bench_row(&t, "arrival_ns", b->arrival_ns, b->runs);
+    }
     text_addf(&t, ", \"gb_s\": %.2f}", (double)bytes / (double)median_ns);
     TRY(text_done(&t));
     puts(t.ptr);
@@ -149,11 +172,7 @@ static enum err run_bench(struct args *args) {
     screen_open(&b.screen, "bench load");
     TRY(load_bench_open(&b, args));
     for (uint64_t i = 0; i < warmups + b.runs; i++) {
-        uint64_t ns;
-        TRY(load_once(&b, &ns));
-        if (i >= warmups) {
-            b.ns[i - warmups] = ns;
-        }
+        TRY(load_once(&b, i < warmups ? 0 : i - warmups)); /* a warm-up's time is written over */
         screen_progress(b.screen, (double)(i + 1) / (double)(warmups + b.runs));
     }
     screen_close(&b.screen);

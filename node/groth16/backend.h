@@ -52,6 +52,12 @@ struct step_times {
         finish_ns; /* of the host behind the device's last step, while the device has nothing of this job */
 };
 
+/* Where the time of loading a key went: until its memory was there, then until the host had handed everything over, then until the last
+ * of it had arrived. */
+struct load_times {
+    uint64_t memory_ns, hand_over_ns, arrival_ns;
+};
+
 /* What operations are held against: products a second of everything the backend computes with, operands in registers. */
 struct rates {
     double fp, fr; /* a device's fr: by constants, as nearly all of its are */
@@ -93,6 +99,7 @@ struct backend_ops {
     FALLIBLE(*key_load)
     (struct backend_key **out, struct backend *b, struct key *key); /* refs the key */
     void (*key_drop)(struct backend_key **key);
+    void (*key_load_times)(struct load_times *out, const struct backend_key *key); /* NULL: CPU */
     FALLIBLE (*slot_open)(struct backend_slot **out, struct backend_key *key);
     void (*slot_close)(struct backend_slot **slot);
 

@@ -115,12 +115,27 @@ static void claim_no_device(void) {
     host_stop(&h);
 }
 
+static void claim_load_times(void) {
+    struct host h;
+    struct ran ran;
+    devices("1");
+    host_start_server(&h, NULL);
+    host_run(&ran, &h, "bench load --synth bits --log2 8 --backend cuda --runs 3");
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    CHECK_HAS(ran.out, "\"memory_ns\": {\"median\": ");
+    CHECK_HAS(ran.out, "\"hand_over_ns\": {\"median\": ");
+    CHECK_HAS(ran.out, "\"arrival_ns\": {\"median\": ");
+    CHECK(!strstr(ran.out, "\"median\": 0,"));
+    host_stop(&h);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a node has one lane for each device, by UUID, and all prove", claim_two_devices},
         {"a killed lane comes back on its device, every result exactly once", claim_killed_lane},
         {"a lost device ends its process, not the jobs, and costs no attempt", claim_lost_device},
         {"without a device the node ends with 3, cause and cure", claim_no_device},
+        {"bench load says where a device's time went", claim_load_times},
     };
     host_use_program("tests/e2e/bellows-emulated");
     return check_main(argc, argv, claims, COUNT_OF(claims));
