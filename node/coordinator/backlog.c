@@ -317,6 +317,7 @@ static void leave_lane(struct backlog *b, struct part_view *part, bool proved) {
         *(part->held_previous ? &part->held_previous->held_next : &v->held) = part->held_next;
         *(part->held_next ? &part->held_next->held_previous : &v->held_last) = part->held_previous;
         v->jobs_held--;
+        v->full &= !proved;
         v->queued_ns -= part->cost_ns;
         lanes_release_key(b->lanes, part->lane_idx, part->job->key_idx, proved);
         part->lane_idx = SIZE_MAX;

@@ -148,6 +148,7 @@ enum err lanes_hear(enum lane_news *news, size_t *lane_idx, struct lanes *l, str
     v->seen_ns = now_ns;
     v->alive = alive;
     v->open = m->state == BELLOWS__V1__LANE_STATE__LANE_READY;
+    v->full = false;
     v->depth = m->depth;
     v->empty_since_ns = m->depth > 0 ? 0 : v->empty_since_ns ? v->empty_since_ns : now_ns;
     if (was_alive && !alive) {

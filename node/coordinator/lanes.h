@@ -28,6 +28,8 @@ struct lane_view {
     unsigned retired_count;                             /* ever */
     bool alive; /* heard of within the silence limit, and not stopped */
     bool open;  /* takes new jobs: alive and ready */
+    bool
+        full; /* its stream has refused a message: until one of its jobs is proved, or its next beat */
     uint64_t seen_ns;
     uint32_t depth; /* as the lane says */
     uint32_t depth_wanted;

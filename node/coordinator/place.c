@@ -82,7 +82,7 @@ static void take_publish(struct round *r, const struct round_part *part) {
     if (a && err_class(a->fault.code) == CLASS_BUSY) { /* the lane's stream is full */
         size_t lane_idx = lanes_find(&r->c->lanes, &view->lane);
         if (lane_idx != SIZE_MAX) {
-            r->c->lanes.views[lane_idx].open = false; /* until its next heartbeat */
+            r->c->lanes.views[lane_idx].full = true;
         }
         view->loss = PART_LEFT_BEHIND;
     }
@@ -186,7 +186,7 @@ static void look_at_lanes(struct coordinator *c, struct schedule_view *view, boo
             .queued_ns = backlog_lane_left_ns(&c->backlog, i, c->round_ns),
             .jobs_held = v->jobs_held,
             .jobs_least = v->depth_wanted,
-            .open = v->open && !backlog_lane_is_slow(&c->backlog, i, c->round_ns),
+            .open = v->open && !v->full && !backlog_lane_is_slow(&c->backlog, i, c->round_ns),
             .last = movable ? &movable->item : NULL};
         *room |= schedule_has_room(&c->lane_states[i], &view->depth);
     }

@@ -35,7 +35,7 @@ static FALLIBLE ensure_streams(struct transport *t, const struct subject_space *
         {.subjects = {lanes.text},
          .retention = STREAM_WORK_QUEUE,
          .discard_new_per_subject = true,
-         .messages_per_subject_max = LANE_DEPTH_MAX,
+         .messages_per_subject_max = LANE_MESSAGES_MAX,
          .message_bytes_max = RECORD_BYTES_MAX,
          .duplicate_window_ns = 600 * SECOND_NS},
         {.subjects = {parts.text},

@@ -24,7 +24,10 @@
 #include "proto/subjects.h"
 
 enum {
-    LANE_DEPTH_MAX = 32, /* messages per lane subject */
+    LANE_DEPTH_MAX = 32, /* jobs that a lane is given at once */
+    /* Messages per lane subject. A job's message lies there until its acknowledgement has come, which is sent after its record says that it has
+     * ended: with no more places than jobs the next one was refused, and short jobs waited for the lane's next heartbeat. */
+    LANE_MESSAGES_MAX = 2 * LANE_DEPTH_MAX,
     LANE_DELIVERIES_MAX = 4,
     INTAKE_DELIVERIES_MAX = 1000, /* the coordinator gives up long before, with a result */
     INTAKE_ACK_PENDING_MAX = 64

@@ -6,7 +6,7 @@
  * First a fifth of the lanes' capacity for a while: how long from submit to lane when lanes are idle. Then M jobs at F times the
  * capacity (0: as fast as they can be sent), until every one has its result: how much of the lanes' time is lost while jobs wait.
  * With --partitions N each of the M jobs has N proofs; with --brings 1 lanes stage beside their device, as GPU lanes do: two such lanes and
- * milliseconds a proof show what server and coordinator carry.
+ * milliseconds a proof show what server and coordinator carry; --least-per-second N fails below so many proofs a second.
  * With --servers N a cluster of N, three copies of each control stream. With --leaf 1 or --gateway 1 lanes and submitters are at another
  * site, behind a leaf node or in the other cluster of a supercluster; with --line-ms T each piece to the coordinator's server and
  * back, of each of their connections or of the leaf's one, is under way for T.
@@ -42,7 +42,7 @@ static const double LATENCY_LOAD = 0.2;
 
 static struct {
     double lanes, jobs, seed, mean_ms, sigma, load, limit_s, load_ms, device_ppm, stuck_ppm,
-        wrong_ppm, idle, servers, leaf, gateway, line_ms, partitions, brings;
+        wrong_ppm, idle, servers, leaf, gateway, line_ms, partitions, brings, least_per_s;
 } asked = {.lanes = 50,
            .jobs = 1500,
            .seed = 1,
@@ -77,6 +77,7 @@ static const struct {
     {"--leaf", &asked.leaf, 0, 1},
     {"--gateway", &asked.gateway, 0, 1},
     {"--line-ms", &asked.line_ms, 0, 1000},
+    {"--least-per-second", &asked.least_per_s, 0, 1000000},
 };
 
 struct usage { /* of a process */
@@ -660,6 +661,8 @@ static void claim_sim(void) {
     bool judged =
         asked.partitions == 1 && out.fairness_s >= 1 && out.intake_most * 20 < out.backlog_most;
     CHECK_MSG(!judged || out.fairness > 0.9, "the fairness index is %.3f", out.fairness);
+    CHECK_MSG(out.placed_per_s >= asked.least_per_s, "%.0f proofs a second, %.0f are wanted",
+              out.placed_per_s, asked.least_per_s);
     sim_free(s);
 }
 

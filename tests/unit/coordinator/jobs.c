@@ -48,11 +48,15 @@ static void stop_coordinator(struct scene *s) {
     transport_close(&s->links.control);
 }
 
-static void scene_open(struct scene *s, const struct coordinator_config *more) {
+static void open_broker(struct scene *s) {
     *s = (struct scene){0};
     CHECK_OK(subject_space_init(&s->user.space, NULL));
     CHECK_OK(loopback_open(&s->broker));
     CHECK_OK(loopback_connect(&s->user.link, s->broker, NULL));
+}
+
+static void scene_open(struct scene *s, const struct coordinator_config *more) {
+    open_broker(s);
     start_coordinator(s, more);
 }
 
@@ -99,18 +103,22 @@ struct work { /* one assignment in a lane's hands */
     uint32_t idx;
 };
 
+static void read_work(struct work *out, const struct message *m) {
+    AUTO(message_free) Bellows__V1__Assignment *a = NULL;
+    AUTO(message_free) job_message *job = NULL;
+    CHECK_OK(message_unpack(&a, &bellows__v1__assignment__descriptor, m->data, MESSAGE_BYTES_MAX,
+                            "assignment"));
+    CHECK_OK(job_unpack(&job, bytes_of(a->job.data, a->job.len), NULL, UINT64_MAX));
+    *out = (struct work){.generation = a->generation, .epoch = a->epoch, .idx = a->partition_index};
+    snprintf(out->job, sizeof out->job, "%s", job->job_id);
+}
+
 static bool next_work(struct work *out, struct scene *s, uint32_t gpu, uint64_t wait_ns) {
     struct message m = {0};
     if (puller_next(&m, s->pullers[gpu], wait_ns) != OK) {
         return false;
     }
-    AUTO(message_free) Bellows__V1__Assignment *a = NULL;
-    AUTO(message_free) job_message *job = NULL;
-    CHECK_OK(message_unpack(&a, &bellows__v1__assignment__descriptor, m.data, MESSAGE_BYTES_MAX,
-                            "assignment"));
-    CHECK_OK(job_unpack(&job, bytes_of(a->job.data, a->job.len), NULL, UINT64_MAX));
-    *out = (struct work){.generation = a->generation, .epoch = a->epoch, .idx = a->partition_index};
-    snprintf(out->job, sizeof out->job, "%s", job->job_id);
+    read_work(out, &m);
     CHECK_OK(transport_ack(s->user.link, m.reply, ACK_DONE, 0));
     message_done(&m);
     return true;
@@ -556,6 +564,111 @@ static void claim_next_leader_begins_at_the_floor(void) {
     scene_close(&s);
 }
 
+/* --- Short jobs --- */
+
+/* Its key is loaded, a proof takes a millisecond: a lane of that pace holds as many as it may. */
+static void tell_short_jobs(struct scene *s, const char *job_id) {
+    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
+    Bellows__V1__KeySpeed speed = BELLOWS__V1__KEY_SPEED__INIT, *speeds[] = {&speed};
+    AUTO(message_free) job_message *job = NULL;
+    struct bytes_mut packed;
+    uint64_t revision;
+    struct record_slot slot = job_record(&s->user, job_id, JOB_QUEUED);
+    CHECK_OK(
+        job_unpack(&job, bytes_of(slot.record.job.ptr, slot.record.job.len), NULL, UINT64_MAX));
+    speed.key_digest = job->key_digest;
+    speed.prove_ns = 1000000;
+    m.version = WIRE_VERSION;
+    m.node = (char *)(uintptr_t) "w";
+    m.backend = (char *)(uintptr_t) "cuda";
+    m.n_speeds = m.n_keys_resident = 1;
+    m.speeds = speeds;
+    m.keys_resident = &job->key_digest;
+    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
+    struct subject bucket = kv_bucket_name(&s->user.space, "lanes");
+    struct subject key = key_of_lane((struct lane_name){"w", 0});
+    CHECK_OK(
+        kv_put(&revision, s->user.link, bucket.text, key.text, bytes_of(packed.ptr, packed.len)));
+    mem_free(packed.ptr);
+    record_slot_done(&slot);
+}
+
+static void submit_many(struct scene *s, int count) {
+    for (int i = 0; i < count; i++) {
+        char job_id[16];
+        snprintf(job_id, sizeof job_id, "j%d", i);
+        submit(s, job_id, 1, 1);
+    }
+}
+
+/* The lane's next one, in its hands and not acknowledged. */
+static void begin_work(struct work *w, struct message *m, struct scene *s) {
+    CHECK_OK(puller_next(m, s->pullers[0], SECOND));
+    read_work(w, m);
+    CHECK_EQ(RECORD_MOVED, move(s, w, change_start));
+}
+
+static uint64_t lane_messages(const struct scene *s) {
+    struct stream_info info;
+    CHECK_OK(stream_info(&info, s->user.link, stream_name(&s->user.space, "LANES").text));
+    return info.messages_count;
+}
+
+static void wait_for_messages(const struct scene *s, uint64_t count) {
+    for (int n = 0; n < 500 && lane_messages(s) != count; n++) {
+        clock_sleep_ns(SECOND / 100);
+    }
+    CHECK_EQ(count, lane_messages(s));
+}
+
+/* Between a job's last record and the acknowledgement of its message lies a round trip or two: the lane gets its next job meanwhile. */
+static void claim_next_job_does_not_wait_for_an_acknowledgement(void) {
+    enum { MORE = 4 };
+    struct scene s;
+    struct work w;
+    struct message m[MORE] = {0};
+    scene_open(&s, NULL);
+    submit_many(&s, LANE_DEPTH_MAX + MORE);
+    tell_short_jobs(&s, "j0");
+    start_lane(&s, 0); /* beats this once */
+    wait_for_messages(&s, LANE_DEPTH_MAX);
+    for (uint64_t i = 0; i < MORE; i++) {
+        begin_work(&w, &m[i], &s);
+        CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+        wait_for_messages(&s, LANE_DEPTH_MAX + i + 1);
+        message_done(&m[i]);
+    }
+    CHECK_EQ(0, coordinator_counts_of(s.coordinator).taken_back);
+    scene_close(&s);
+}
+
+/* A stream that an older version made, or an operator limits. */
+static void claim_full_lane_gets_its_next_job_when_one_is_proved(void) {
+    enum { FEW = 2 };
+    struct scene s;
+    struct work w;
+    open_broker(&s);
+    struct subject stream = stream_name(&s.user.space, "LANES"),
+                   filter = filter_lanes(&s.user.space);
+    CHECK_OK(stream_ensure(s.user.link, &(struct stream_config){.name = stream.text,
+                                                                .subjects = {filter.text},
+                                                                .retention = STREAM_WORK_QUEUE,
+                                                                .discard_new_per_subject = true,
+                                                                .messages_per_subject_max = FEW}));
+    start_coordinator(&s, NULL);
+    submit_many(&s, 3 * FEW);
+    start_lane(&s, 0);
+    wait_for_messages(&s, FEW);
+    for (int i = 0; i < 3 * FEW; i++) {
+        struct message m = {0};
+        begin_work(&w, &m, &s);
+        CHECK_OK(transport_ack(s.user.link, m.reply, ACK_DONE, 0));
+        CHECK_EQ(RECORD_MOVED, move(&s, &w, change_done));
+        message_done(&m);
+    }
+    scene_close(&s);
+}
+
 /* --- Moving --- */
 
 static void claim_idle_lane_gets_what_waits_elsewhere(void) {
@@ -623,6 +736,10 @@ int main(int argc, char **argv) {
          claim_unsent_assignments_are_sent},
         {"the next leader begins to read at the floor, and knows what is open below it",
          claim_next_leader_begins_at_the_floor},
+        {"a lane's next short job does not wait for the last one's acknowledgement",
+         claim_next_job_does_not_wait_for_an_acknowledgement},
+        {"a lane whose stream is full gets its next job when one is proved",
+         claim_full_lane_gets_its_next_job_when_one_is_proved},
         {"an idle lane gets what waits elsewhere", claim_idle_lane_gets_what_waits_elsewhere},
         {"a drained lane gives back what it has not started, and works again when resumed",
          claim_drained_lane_gives_back_what_it_has_not_started},
