@@ -164,21 +164,25 @@ static void wait_for_open(struct scene *s, uint64_t count) {
 
 /* --- Where it fits --- */
 
-static void tell_memory(struct scene *s, uint32_t gpu, uint64_t host_bytes) {
-    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
+static void tell_entry(struct scene *s, uint32_t gpu, Bellows__V1__LaneInfo *m) {
     struct bytes_mut packed;
     uint64_t revision;
-    m.version = WIRE_VERSION;
-    m.node = (char *)(uintptr_t) "w";
-    m.gpu = gpu;
-    m.backend = (char *)(uintptr_t) "cpu";
-    m.host_bytes = host_bytes;
-    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
+    m->version = WIRE_VERSION;
+    m->node = (char *)(uintptr_t) "w";
+    m->gpu = gpu;
+    CHECK_OK(message_pack(&packed, m, MESSAGE_BYTES_MAX, "lane entry"));
     struct subject bucket = kv_bucket_name(&s->user.space, "lanes");
     struct subject key = key_of_lane((struct lane_name){"w", gpu});
     CHECK_OK(
         kv_put(&revision, s->user.link, bucket.text, key.text, bytes_of(packed.ptr, packed.len)));
     mem_free(packed.ptr);
+}
+
+static void tell_memory(struct scene *s, uint32_t gpu, uint64_t host_bytes) {
+    Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
+    m.backend = (char *)(uintptr_t) "cpu";
+    m.host_bytes = host_bytes;
+    tell_entry(s, gpu, &m);
 }
 
 static void register_key(struct scene *s, const struct sha256 *digest, uint64_t domain_size) {
@@ -566,31 +570,12 @@ static void claim_next_leader_begins_at_the_floor(void) {
 
 /* --- Short jobs --- */
 
-/* Its key is loaded, a proof takes a millisecond: a lane of that pace holds as many as it may. */
-static void tell_short_jobs(struct scene *s, const char *job_id) {
+/* As a lane tells it that wants as much in hand as it may have: for short jobs the coordinator comes to the same by itself. */
+static void tell_depth(struct scene *s, uint32_t depth) {
     Bellows__V1__LaneInfo m = BELLOWS__V1__LANE_INFO__INIT;
-    Bellows__V1__KeySpeed speed = BELLOWS__V1__KEY_SPEED__INIT, *speeds[] = {&speed};
-    AUTO(message_free) job_message *job = NULL;
-    struct bytes_mut packed;
-    uint64_t revision;
-    struct record_slot slot = job_record(&s->user, job_id, JOB_QUEUED);
-    CHECK_OK(
-        job_unpack(&job, bytes_of(slot.record.job.ptr, slot.record.job.len), NULL, UINT64_MAX));
-    speed.key_digest = job->key_digest;
-    speed.prove_ns = 1000000;
-    m.version = WIRE_VERSION;
-    m.node = (char *)(uintptr_t) "w";
     m.backend = (char *)(uintptr_t) "cuda";
-    m.n_speeds = m.n_keys_resident = 1;
-    m.speeds = speeds;
-    m.keys_resident = &job->key_digest;
-    CHECK_OK(message_pack(&packed, &m, MESSAGE_BYTES_MAX, "lane entry"));
-    struct subject bucket = kv_bucket_name(&s->user.space, "lanes");
-    struct subject key = key_of_lane((struct lane_name){"w", 0});
-    CHECK_OK(
-        kv_put(&revision, s->user.link, bucket.text, key.text, bytes_of(packed.ptr, packed.len)));
-    mem_free(packed.ptr);
-    record_slot_done(&slot);
+    m.depth_max = depth;
+    tell_entry(s, 0, &m);
 }
 
 static void submit_many(struct scene *s, int count) {
@@ -629,7 +614,7 @@ static void claim_next_job_does_not_wait_for_an_acknowledgement(void) {
     struct message m[MORE] = {0};
     scene_open(&s, NULL);
     submit_many(&s, LANE_DEPTH_MAX + MORE);
-    tell_short_jobs(&s, "j0");
+    tell_depth(&s, LANE_DEPTH_MAX);
     start_lane(&s, 0); /* beats this once */
     wait_for_messages(&s, LANE_DEPTH_MAX);
     for (uint64_t i = 0; i < MORE; i++) {
