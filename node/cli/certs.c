@@ -22,6 +22,7 @@
 #include "node/base/clock.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
+#include "node/transport/transport.h"
 
 enum { PATH_BYTES = 4096, EARLIER_S = 300, DAY_S = 86400, HOLDERS_MAX = 10000 };
 
@@ -256,12 +257,8 @@ enum err certs_holders(struct role_holder **holders, size_t *count, const char *
 }
 
 enum err certs_holder_of(struct role_holder *out, const char *cert_path) {
-    X509 *certificate = NULL;
-    char name[ROLE_TEXT_BYTES + 1] = "";
-    TRY(read_certificate(&certificate, cert_path));
-    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
-                              sizeof name);
-    X509_free(certificate);
+    char name[ROLE_TEXT_BYTES + 1];
+    TRY(transport_certificate_name(name, sizeof name, cert_path));
     return role_holder_parse(out, name);
 }
 

@@ -87,31 +87,19 @@ void client_server(char *out, size_t out_bytes, const struct config *config) {
     }
 }
 
-/* Who names no tenant is the one that the certificate names. *holder keeps it. */
-static const char *find_tenant(struct role_holder *holder, const struct config *config,
-                               const struct args *args) {
-    if (!args_has(args, "tenant")) {
-        return TENANT_DEFAULT;
-    }
-    const char *tenant = args_text(args, "tenant");
-    if (!tenant) {
-        return NULL; /* a list of all tenants */
-    }
-    bool named = !strcmp(tenant, TENANT_DEFAULT) && config->tls_cert[0] &&
-                 certs_holder_of(holder, config->tls_cert) == OK && holder->role == ROLE_SUBMITTER;
-    return named ? holder->tenant : tenant;
-}
-
 enum err client_open(struct client *out, const struct args *args) {
     AUTO(config_free) struct config config = {0};
     char server[sizeof out->server];
-    struct role_holder holder;
     TRY(args_config(&config, args));
     client_server(server, sizeof server, &config);
+    /* NULL: a list of all tenants. Who names none is the one that the certificate names. */
+    bool asks = args_has(args, "tenant");
+    const char *tenant = asks ? args_text(args, "tenant") : TENANT_DEFAULT;
     struct client_options options = {
         .transport = client_transport_options(&config),
         .prefix = config.prefix,
-        .tenant = find_tenant(&holder, &config, args),
+        .tenant = tenant,
+        .tenant_by_certificate = asks && tenant && !strcmp(tenant, TENANT_DEFAULT),
         .hint = "--server or BELLOWS_SERVER names another server, `bellows dev` starts one"};
     options.transport.url = server;
     options.transport.name = args_command(args)->name;

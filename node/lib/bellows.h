@@ -66,7 +66,7 @@ BELLOWS_API const char *bellows_version(void); /* "0.1.0" */
 struct bellows;
 struct bellows_options {
     const char *server; /* "tls://HOST:PORT,…" or "nats://…"; NULL: nats://127.0.0.1:4222 */
-    const char *tenant; /* whose jobs; NULL: "default" */
+    const char *tenant; /* whose jobs; NULL: the certificate's, else "default" */
     const char *prefix; /* first word of the fleet's subjects; NULL: "bellows" */
     const char *ca_file, *cert_file, *key_file; /* TLS: authorities, the tenant's certificate */
     const char *creds_file;

@@ -59,7 +59,8 @@ static enum err fleet_open(struct bellows **out, const struct bellows_options *o
                       .plaintext = o->plaintext,
                       .send_asap = true},
         .prefix = o->prefix,
-        .tenant = o->tenant ? o->tenant : "default"};
+        .tenant = o->tenant ? o->tenant : "default",
+        .tenant_by_certificate = !o->tenant};
     TRY(mem_new(&b, 1, sizeof *b));
     TRY(client_connect(&b->client, &options));
     *out = TAKE(b);

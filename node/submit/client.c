@@ -41,6 +41,21 @@ static enum err check_fleet(const struct client *c) {
     return code;
 }
 
+/* Leaves the tenant as it is where the certificate is another role's. */
+static enum err take_certificates_tenant(struct client *c, const char *cert_file) {
+    static const char role[] = "submitter.";
+    char name[2 * ID_BYTES_MAX];
+    TRY(transport_certificate_name(name, sizeof name, cert_file));
+    const char *tenant = name + sizeof role - 1;
+    size_t len = strcspn(tenant, ".");
+    if (!strncmp(name, role, sizeof role - 1) && tenant[len] && len < sizeof c->tenant) {
+        memcpy(c->tenant, tenant, len);
+        c->tenant[len] = '\0';
+        return id_check(c->tenant, "tenant of the certificate");
+    }
+    return OK;
+}
+
 enum err client_connect(struct client *out, const struct client_options *options) {
     AUTO(client_close) struct client c = {0};
     const struct transport_options *way = &options->transport;
@@ -50,6 +65,9 @@ enum err client_connect(struct client *out, const struct client_options *options
     if (options->tenant) {
         TRY(id_check(options->tenant, "tenant"));
         snprintf(c.tenant, sizeof c.tenant, "%s", options->tenant);
+    }
+    if (options->tenant_by_certificate && way->tls.cert_file) {
+        TRY(take_certificates_tenant(&c, way->tls.cert_file));
     }
     snprintf(c.server, sizeof c.server, "%s", way->url);
     transport_url_shown(c.server_shown, sizeof c.server_shown, way->url);

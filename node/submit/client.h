@@ -23,6 +23,8 @@ struct client_options {
     struct transport_options transport; /* with its url */
     const char *prefix;                 /* of the fleet's subjects; NULL: the usual one */
     const char *tenant;                 /* NULL: all */
+    /* Before `tenant`: the one of whom the certificate says that he submits for it, submitter.TENANT.USER. */
+    bool tenant_by_certificate;
     const char *hint; /* what to do when no server is reached, added to the error; NULL: nothing */
 };
 FALLIBLE client_connect(struct client *out, const struct client_options *options);

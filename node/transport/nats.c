@@ -130,6 +130,18 @@ static void on_closed(natsConnection *nc, void *closure) {
 
 /* --- Who we are --- */
 
+FALLIBLE transport_certificate_name(char *out, size_t out_bytes, const char *cert_file) {
+    BIO *file = BIO_new_file(cert_file, "r");
+    X509 *certificate = file ? PEM_read_bio_X509(file, NULL, NULL, NULL) : NULL;
+    BIO_free(file);
+    REQUIRE(certificate, E_USAGE, "client certificate %s: not there, or not PEM", cert_file);
+    out[0] = '\0';
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, out,
+                              (int)out_bytes);
+    X509_free(certificate);
+    return OK;
+}
+
 /* A certificate's name, "worker.w1", becomes the inbox prefix "_INBOX.worker.w1": what the server permits this name. Other
  * names, or none: "_INBOX". */
 static FALLIBLE set_inbox_prefix(struct nats_transport *t, const struct transport_options *in) {
@@ -142,14 +154,7 @@ static FALLIBLE set_inbox_prefix(struct nats_transport *t, const struct transpor
         return OK;
     }
     if (in->tls.cert_file) {
-        BIO *file = BIO_new_file(in->tls.cert_file, "r");
-        X509 *certificate = file ? PEM_read_bio_X509(file, NULL, NULL, NULL) : NULL;
-        BIO_free(file);
-        REQUIRE(certificate, E_USAGE, "client certificate %s: not there, or not PEM",
-                in->tls.cert_file);
-        X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
-                                  sizeof name);
-        X509_free(certificate);
+        TRY(transport_certificate_name(name, sizeof name, in->tls.cert_file));
     }
     bool plain = subject_check_foreign(name, "name") == OK;
     snprintf(t->inbox_prefix, sizeof t->inbox_prefix, "_INBOX%s%s", plain ? "." : "",

@@ -55,6 +55,9 @@ struct transport_options {
 FALLIBLE transport_open(struct transport **out, const struct transport_options *options);
 void transport_close(struct transport **t);
 
+/* The name that a client's certificate gives its holder (common name), "" for none. E_USAGE: not there, or not PEM. */
+FALLIBLE transport_certificate_name(char *out, size_t out_bytes, const char *cert_file);
+
 /* The URLs as they may be shown: without passwords and tokens. */
 void transport_url_shown(char *out, size_t out_bytes, const char *url);
 

@@ -60,11 +60,21 @@ def installed(scratch):
     }
 
 
-def proves_by_library(folder, env):
+def proves_by_library(folder, env, code=1):
     shown = fleet(folder, f"{EACH} ./prove \"$@\"; done", **env)
     assert shown.count('"pi_a"') == 2, shown
     shown = fleet(folder, './prove "$BELLOWS_SERVER" absent.zkey w "$VECTORS/bn128/bits/verification_key.json" 2>&1 || echo "code $?"', **env)
-    assert "E_IO: " in shown and "absent.zkey" in shown and "code 1" in shown, shown
+    assert "E_IO: " in shown and "absent.zkey" in shown and f"code {code}" in shown, shown
+    shown = secured(folder, f"{EACH} {PUSH} ./prove \"$@\"; done", **env)
+    assert shown.count('"pi_a"') == 2, shown
+
+
+def c(scratch):
+    need("cc")
+    _, env = installed(scratch)
+    flags = run("pkg-config", "--cflags", "--libs", "bellows", env=dict(os.environ, **env)).split()
+    run("cc", f"{examples}/c/prove.c", "-o", f"{scratch}/prove", *flags)
+    proves_by_library(scratch, env, code=2)
 
 
 def rust(scratch):
@@ -159,7 +169,8 @@ claim("Python, from the standard library alone: inline, from an object, and refu
 claim("JavaScript, with the official clients, verified by snarkjs", javascript)
 claim("Python, over TLS from a tenant's account: inline and from an object", python_secured)
 claim("JavaScript, the same", javascript_secured)
-claim("Rust over the library", rust)
-claim("Go over the library", go)
+claim("C over the library, in the clear and over TLS", c)
+claim("Rust, the same", rust)
+claim("Go, the same", go)
 print(f"{counts['passed']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
 sys.exit(1 if counts["FAILED"] else 0 if counts["passed"] else 77)

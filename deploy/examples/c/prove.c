@@ -1,5 +1,7 @@
 /* prove SERVER KEY WITNESS VERIFICATION_KEY: one proof from the fleet, verified here, on standard output.
  *
+ * A server with TLS wants BELLOWS_TLS_CA, BELLOWS_TLS_CERT and BELLOWS_TLS_KEY, as `bellows submit` does.
+ *
  * cc prove.c -o prove $(pkg-config --cflags --libs bellows)
  */
 #include <bellows/bellows.h>
@@ -31,7 +33,11 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: prove SERVER KEY WITNESS VERIFICATION_KEY\n");
         return BELLOWS_INPUT;
     }
-    struct bellows_options options = {.server = argv[1], .tenant = getenv("BELLOWS_TENANT")};
+    struct bellows_options options = {.server = argv[1],
+                                      .tenant = getenv("BELLOWS_TENANT"),
+                                      .ca_file = getenv("BELLOWS_TLS_CA"),
+                                      .cert_file = getenv("BELLOWS_TLS_CERT"),
+                                      .key_file = getenv("BELLOWS_TLS_KEY")};
     struct bellows_witness witness = {.path = argv[3]};
     char *vkey = read_text(argv[4]);
     int answer = bellows_open(&fleet, &options, &error);

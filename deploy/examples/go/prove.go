@@ -1,4 +1,5 @@
 // prove SERVER KEY WITNESS VERIFICATION_KEY: one proof from the fleet, verified here, on standard output.
+// A server with TLS wants BELLOWS_TLS_CA, BELLOWS_TLS_CERT and BELLOWS_TLS_KEY, as bellows submit does.
 //
 // Go over libbellows: go build prove.go
 package main
@@ -55,7 +56,13 @@ func prove(server, keyPath, witnessPath, vkeyPath string) (string, error) {
 	defer C.bellows_job_close(&job)
 	defer C.bellows_result_free(&result)
 
-	options := C.struct_bellows_options{server: text(server), tenant: text(os.Getenv("BELLOWS_TENANT"))}
+	options := C.struct_bellows_options{
+		server:    text(server),
+		tenant:    text(os.Getenv("BELLOWS_TENANT")),
+		ca_file:   text(os.Getenv("BELLOWS_TLS_CA")),
+		cert_file: text(os.Getenv("BELLOWS_TLS_CERT")),
+		key_file:  text(os.Getenv("BELLOWS_TLS_KEY")),
+	}
 	if err := check(C.bellows_open(&fleet, &options, &e), &e); err != nil {
 		return "", err
 	}

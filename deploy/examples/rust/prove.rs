@@ -1,4 +1,5 @@
 //! prove SERVER KEY WITNESS VERIFICATION_KEY: one proof from the fleet, verified here, on standard output.
+//! A server with TLS wants BELLOWS_TLS_CA, BELLOWS_TLS_CERT and BELLOWS_TLS_KEY, as `bellows submit` does.
 //!
 //! Rust over libbellows, without crates: rustc -O prove.rs $(pkg-config --libs-only-L bellows) -l bellows
 use std::env;
@@ -74,14 +75,17 @@ fn text(chars: *const c_char) -> String {
 fn prove(arguments: &[String]) -> Result<String, String> {
     let words: Vec<CString> = arguments.iter().map(|word| CString::new(word.as_str()).unwrap()).collect();
     let vkey = CString::new(std::fs::read(&arguments[3]).map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
-    let tenant = env::var("BELLOWS_TENANT").ok().map(|name| CString::new(name).unwrap());
+    let settings = ["TENANT", "TLS_CA", "TLS_CERT", "TLS_KEY"]
+        .map(|name| env::var(format!("BELLOWS_{name}")).ok().map(|value| CString::new(value).unwrap()));
+    let [tenant, ca_file, cert_file, key_file] =
+        [0, 1, 2, 3].map(|i| settings[i].as_ref().map_or(null(), |value: &CString| value.as_ptr()));
     let options = Options {
         server: words[0].as_ptr(),
-        tenant: tenant.as_ref().map_or(null(), |name| name.as_ptr()),
+        tenant,
         prefix: null(),
-        ca_file: null(),
-        cert_file: null(),
-        key_file: null(),
+        ca_file,
+        cert_file,
+        key_file,
         creds_file: null(),
         plaintext: 0,
     };
