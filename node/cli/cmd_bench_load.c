@@ -13,6 +13,7 @@
 #include "node/base/bulk.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
+#include "node/base/numa.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/bench.h"
 #include "node/cli/commands.h"
@@ -76,6 +77,7 @@ static FALLIBLE copy_key(struct load_bench *b, const char *path, struct key_opti
             "%s: --pin copies native keys; make one with `bellows key import`", path);
     TRY(file_map_open(&map, path));
     TRY(bulk_open(&b->copy, map.bytes.len));
+    numa_prefer(b->copy.ptr, b->copy.len, b->backend->numa_node);
     memcpy(b->copy.ptr, map.bytes.ptr, map.bytes.len);
     key_unref(&b->key);
     return key_from_memory(&b->key, bytes_of(b->copy.ptr, b->copy.len), path, options);

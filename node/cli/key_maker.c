@@ -6,6 +6,7 @@
 #include "node/base/bulk.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
+#include "node/base/numa.h"
 #include "proto/evaluations.h"
 
 #include <stdio.h>
@@ -79,6 +80,7 @@ static enum err find_room(struct bytes_mut *out, void *ctx, size_t bytes) {
             "programs may take %.1f GB: make a smaller one",
             (double)bytes / 1e9, (double)numbers / 1e9, (double)all / 1e9);
     TRY(bulk_open(&m->key, bytes));
+    numa_prefer(m->key.ptr, m->key.len, m->order.backend->numa_node);
     *out = m->key;
     return OK;
 }

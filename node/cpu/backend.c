@@ -662,6 +662,7 @@ enum err cpu_backend_open(struct backend **out, const struct backend_options *op
     TRY(tier_name(&b->tier, options->cpu_tier));
     TRY(pool_open(&b->pool, options->threads_count));
     b->base.ops = &cpu_ops_table;
+    b->base.numa_node = -1;
     unsigned threads = pool_threads_count(b->pool);
     snprintf(b->base.device_name, sizeof b->base.device_name, "cpu: %u thread%s, %s", threads,
              threads == 1 ? "" : "s", b->tier);
