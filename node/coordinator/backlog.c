@@ -319,6 +319,7 @@ static void leave_lane(struct backlog *b, struct part_view *part, bool proved) {
         v->jobs_held--;
         v->full &= !proved;
         v->queued_ns -= part->cost_ns;
+        v->slack_ns -= part->slack_ns;
         lanes_release_key(b->lanes, part->lane_idx, part->job->key_idx, proved);
         part->lane_idx = SIZE_MAX;
     }
@@ -346,10 +347,10 @@ static void enter_lane(struct backlog *b, struct part_view *part, uint64_t now_n
         return;
     }
     struct lane_view *v = &b->lanes->views[idx];
-    if (!part->cost_ns) {
-        struct schedule_cost c = lanes_cost(b->lanes, idx, part->job->key_idx, now_ns);
-        part->cost_ns = c.job_ns == SCHEDULE_NEVER ? 0 : c.job_ns;
-    }
+    struct schedule_cost c = lanes_cost(b->lanes, idx, part->job->key_idx, now_ns);
+    bool known = part->cost_ns || c.job_ns == SCHEDULE_NEVER;
+    part->cost_ns = known ? part->cost_ns : c.job_ns;
+    part->slack_ns = c.slack_ns;
     part->lane_idx = idx;
     part->held_next = NULL;
     part->held_previous = v->held_last;
@@ -357,6 +358,7 @@ static void enter_lane(struct backlog *b, struct part_view *part, uint64_t now_n
     v->held_last = part;
     v->jobs_held++;
     v->queued_ns += part->cost_ns;
+    v->slack_ns += part->slack_ns;
     lanes_hold_key(b->lanes, idx, part->job->key_idx);
 }
 
@@ -413,14 +415,13 @@ static void learn(struct backlog *b, const struct part_view *part, uint64_t now_
     if (!part->sent) {
         return; /* when it began is not known: it was there when this coordinator came */
     }
-    uint32_t key_idx = part->job->key_idx;
     if (!part->cost_has_load) {
         if (s->jobs >= LEARNED) {
             lanes_learn_pace(b->lanes, part->lane_idx, ns, s->job_ns);
         }
-        estimates_learn_job(b->estimates, key_idx, v->device_idx, ns);
+        estimates_learn_job(b->estimates, part->job->key_idx, v->device_idx, ns);
     } else if (s->jobs > 0) {
-        estimates_learn_load(b->estimates, key_idx, v->device_idx,
+        estimates_learn_load(b->estimates, part->job->key_idx, v->device_idx,
                              ns > s->job_ns ? ns - s->job_ns : 0);
     }
 }
@@ -559,8 +560,7 @@ static void note_unfit(struct backlog *b, const struct part_view *view,
 
 static enum err read_part(struct backlog *b, struct part_view *view, const struct record_part *part,
                           uint64_t now_ns) {
-    bool moved = view->epoch != part->epoch || view->state != part->state;
-    if (!moved) {
+    if (view->epoch == part->epoch && view->state == part->state) {
         return OK;
     }
     bool known = view->state != 0, proved = part->state == JOB_DONE;

@@ -30,10 +30,12 @@ struct part_view {
     struct job_view *job;      /* lent: the owner */
     enum job_state state;
     uint64_t epoch;
-    struct lane_ref lane;   /* that has it */
-    uint64_t cost_ns;       /* estimated when it was placed */
-    bool cost_has_load;     /* of which a part for loading the key */
-    bool sent;              /* its assignment is known to be stored */
+    struct lane_ref lane; /* that has it */
+    uint64_t cost_ns;     /* estimated when it was placed */
+    bool cost_has_load;   /* of which a part for loading the key */
+    uint64_t
+        slack_ns; /* and a part in which the device would wait, while it is in the lane's list */
+    bool sent;    /* its assignment is known to be stored */
     uint64_t known_ns;      /* since when it is so, on clock_ns */
     uint64_t not_before_ns; /* back-off */
     enum part_loss loss;    /* to be taken back */

@@ -195,6 +195,10 @@ uint64_t estimates_job_ns(const struct estimates *e, uint32_t key_idx, uint32_t 
     return ns ? ns : GUESS_JOB_NS;
 }
 
+uint64_t estimates_device_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx) {
+    return e->keys[key_idx].speeds[device_idx].told_job_ns;
+}
+
 uint64_t estimates_load_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx) {
     uint64_t ns = known_load_ns(&e->keys[key_idx].speeds[device_idx]);
     ns = ns ? ns : mean_of_others(e, key_idx, known_load_ns);

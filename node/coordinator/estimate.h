@@ -69,4 +69,6 @@ void estimates_unfit(struct estimates *e, uint32_t key_idx, uint32_t device_idx,
 bool estimates_fits(const struct estimates *e, uint32_t key_idx, uint32_t device_idx,
                     uint64_t bytes, uint64_t now_ns);
 uint64_t estimates_job_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx);
+/* Of a job there only what keeps the device busy, as lanes tell it; 0: nobody has told. */
+uint64_t estimates_device_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx);
 uint64_t estimates_load_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx);

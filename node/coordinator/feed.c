@@ -11,6 +11,7 @@ static const uint64_t WAIT_NS = UINT64_C(250000000);
 static const uint64_t FIRST_WAIT_NS =
     UINT64_C(20000000); /* until it is known that all has been read */
 static const uint64_t PAUSE_NS = UINT64_C(200000000);
+static const uint64_t AHEAD_NS = INTAKE_ACK_WAIT_NS / 12 * 11;
 
 void event_done(struct event *e) {
     message_done(&e->message);
@@ -52,7 +53,7 @@ static void feed_jobs(struct coordinator *c, unsigned priority) {
             clock_sleep_ns(PAUSE_NS);
             continue;
         }
-        puller_ahead(puller, INTAKE_BATCH);
+        puller_ahead(puller, INTAKE_BATCH, AHEAD_NS);
         struct event e = {.kind = EVENT_JOB};
         enum err code = puller_next(&e.message, puller, WAIT_NS);
         if (code == OK) {

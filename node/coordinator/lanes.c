@@ -293,11 +293,13 @@ struct schedule_cost lanes_cost(const struct lanes *l, size_t lane_idx, uint32_t
                                 uint64_t now_ns) {
     const struct lane_view *v = &l->views[lane_idx];
     if (!estimates_fits(l->estimates, key_idx, v->device_idx, v->memory_bytes, now_ns)) {
-        return (struct schedule_cost){SCHEDULE_NEVER, 0};
+        return (struct schedule_cost){.job_ns = SCHEDULE_NEVER};
     }
     uint64_t job_ns = estimates_job_ns(l->estimates, key_idx, v->device_idx);
     struct schedule_cost cost = {.job_ns = job_ns / PACE_ONE * v->pace +
                                            job_ns % PACE_ONE * v->pace / PACE_ONE};
+    uint64_t device_ns = estimates_device_ns(l->estimates, key_idx, v->device_idx);
+    cost.slack_ns = device_ns && device_ns < cost.job_ns ? cost.job_ns - device_ns : 0;
     const struct lane_key *key = find_key(v, key_idx);
     if (!key || (!key->resident && !key->held)) {
         cost.load_ns = estimates_load_ns(l->estimates, key_idx, v->device_idx);

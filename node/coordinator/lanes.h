@@ -46,6 +46,7 @@ struct lane_view {
     struct part_view *held_last;
     uint32_t jobs_held;
     uint64_t queued_ns;     /* sum of their estimated costs */
+    uint64_t slack_ns;      /* and of what of it is not the device's own time */
     uint64_t last_ended_ns; /* a partition ended there */
 };
 

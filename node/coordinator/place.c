@@ -184,6 +184,7 @@ static void look_at_lanes(struct coordinator *c, struct schedule_view *view, boo
             v->jobs_held > 1 ? backlog_lane_movable(&c->backlog, i) : NULL;
         c->lane_states[i] = (struct schedule_lane){
             .queued_ns = backlog_lane_left_ns(&c->backlog, i, c->round_ns),
+            .slack_ns = v->slack_ns,
             .jobs_held = v->jobs_held,
             .jobs_least = v->depth_wanted,
             .open = v->open && !v->full && !backlog_lane_is_slow(&c->backlog, i, c->round_ns),
@@ -219,7 +220,8 @@ static enum err run_round(struct coordinator *c, const struct schedule_view *vie
     bool full = picks_count == ROUND_PARTS_MAX;
     for (size_t i = 0; i < picks_count; i++) {
         const struct part_view *part = (const struct part_view *)picks[i].item;
-        struct schedule_cost cost = {picks[i].cost_ns - picks[i].load_ns, picks[i].load_ns};
+        struct schedule_cost cost = {.job_ns = picks[i].cost_ns - picks[i].load_ns,
+                                     .load_ns = picks[i].load_ns};
         struct round_part *added = round_add(&r, part);
         if (!added) {
             full = true;

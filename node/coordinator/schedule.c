@@ -88,7 +88,8 @@ bool schedule_has_room(const struct schedule_lane *lane, const struct schedule_d
     if (!lane->open || lane->jobs_held >= depth->jobs_max) {
         return false;
     }
-    return lane->jobs_held < lane->jobs_least || lane->queued_ns < depth->work_least_ns;
+    uint64_t slack_ns = lane->slack_ns < lane->queued_ns ? lane->slack_ns : lane->queued_ns;
+    return lane->jobs_held < lane->jobs_least || lane->queued_ns - slack_ns < depth->work_least_ns;
 }
 
 /* --- The walk --- */
@@ -184,7 +185,7 @@ static enum err ask_costs(struct walk *w, uint32_t key_idx) {
     TRY(mem_new(&key->costs, w->view->lanes_count, sizeof *key->costs));
     for (size_t i = 0; i < w->view->lanes_count; i++) {
         key->costs[i] = w->lanes[i].open ? w->view->cost(w->view->ctx, key_idx, i)
-                                         : (struct schedule_cost){SCHEDULE_NEVER, 0};
+                                         : (struct schedule_cost){.job_ns = SCHEDULE_NEVER};
     }
     return OK;
 }
@@ -395,6 +396,7 @@ static void note_pick(struct walk *w, const struct schedule_pick *pick) {
     schedule_account(&w->shares, waiting, pick->item->priority, pick->cost_ns);
     w->served_ns[pick->item->tenant_idx] += pick->cost_ns;
     lane->queued_ns = add(lane->queued_ns, pick->cost_ns);
+    lane->slack_ns = add(lane->slack_ns, key->costs[pick->lane_idx].slack_ns);
     lane->jobs_held++;
     w->has_room[pick->lane_idx] = schedule_has_room(lane, &w->view->depth);
     w->room_count -= !w->has_room[pick->lane_idx];

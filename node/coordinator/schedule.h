@@ -67,13 +67,15 @@ void schedule_account(struct schedule_shares *shares, const bool waiting[SCHEDUL
 
 /* --- Lanes --- */
 
-/* How much a lane should hold: enough that its device never waits for the network. */
+/* How much a lane should hold: enough that its device never waits for the network. What counts is the device's own time: a lane that was given
+ * too little takes longer for a job, as it waits, and must not be given little for that reason. */
 struct schedule_depth {
     uint64_t work_least_ns;
     uint32_t jobs_max;
 };
 struct schedule_lane {
     uint64_t queued_ns; /* estimated work it holds */
+    uint64_t slack_ns;  /* of it, in which the device itself would have nothing to do */
     uint32_t jobs_held;
     uint32_t jobs_least;              /* it should hold this many always */
     bool open;                        /* heard of lately, not draining, not fenced */
@@ -83,8 +85,9 @@ struct schedule_lane {
 bool schedule_has_room(const struct schedule_lane *lane, const struct schedule_depth *depth);
 
 struct schedule_cost {
-    uint64_t job_ns;  /* SCHEDULE_NEVER: it cannot run there */
-    uint64_t load_ns; /* of the key, once */
+    uint64_t job_ns;   /* SCHEDULE_NEVER: it cannot run there */
+    uint64_t load_ns;  /* of the key, once */
+    uint64_t slack_ns; /* of job_ns, in which the device itself has nothing to do */
 };
 typedef struct schedule_cost schedule_cost_of(void *ctx, uint32_t key_idx, size_t lane_idx);
 /* Should this item not go to this lane, as it was given back there? */

@@ -1,11 +1,12 @@
-/* Intake pulls one assignment at a time, as long as the lane has a free place; stage makes it ready: is the job still this lane's, the
+/* Intake takes one assignment at a time, as long as the lane has a free place; stage makes it ready: is the job still this lane's, the
  * key on disk and sound, room for the witness, the body fetched and decoded, the record moved to running.
  *
  * Where the backend has memory of its own, that is not all: the key is loaded there, and the body brought there, too. Several threads stage
  * then, each one job from beginning to end, so jobs may overtake each other: a key that is fetched, or a large body, holds up only those
  * that need it.
  *
- * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it.
+ * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it. But not so late that
+ * the one place beside the device waits for the server: where bodies are brought, the next few in line are moved before.
  */
 #include <string.h>
 
@@ -93,6 +94,7 @@ static enum err ensure_consumer(struct lane *lane) {
 void *lane_intake_main(void *ctx) {
     struct lane *lane = ctx;
     uint64_t pause_ns = FIRST_PAUSE_NS, ensured_at = reconnects(lane);
+    puller_ahead(lane->puller, LANE_PULL_AHEAD, PULL_WAIT_NS);
     while (!atomic_load(&lane->leaving)) {
         struct message m = {0};
         if (!wait_for_place(lane)) {
@@ -197,6 +199,19 @@ static enum err start(struct lane *lane, struct lane_job *job) {
     return OK;
 }
 
+/* Only a few at a time. */
+static enum err take_turn_ahead(struct lane *lane, struct lane_job *job) {
+    LOCK_SCOPE(&lane->lock);
+    while (lane->ahead_count >= LANE_AHEAD_MAX) {
+        TRY(check_wanted(lane, job));
+        struct timespec until = clock_wait_until(FIRST_PAUSE_NS);
+        condition_wait_until(&lane->changed, &lane->lock, &until);
+    }
+    lane->ahead_count++;
+    job->ahead = true;
+    return OK;
+}
+
 /* One of the steps that begin and end in one call. */
 static enum err timed(enum err (*step)(struct lane *lane, struct lane_job *job), struct lane *lane,
                       struct lane_job *job, enum job_stage stage, enum span_step span) {
@@ -218,6 +233,15 @@ static enum err fetch_body(struct lane *lane, struct lane_job *job) {
     return code;
 }
 
+static enum err bring(struct lane *lane, struct lane_job *job) {
+    if (!atomic_load(&job->started)) {
+        TRY(take_turn_ahead(lane, job));
+        TRY(check_wanted(lane, job));
+        TRY(timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
+    }
+    return job->stale ? OK : job_bring(job, lane->backend);
+}
+
 static enum err stage_body(struct lane *lane, struct lane_job *job) {
     if (!job->block.ptr) {
         TRY(timed(reserve_body, lane, job, JOB_STAGE_MEMORY, SPAN_MEMORY));
@@ -229,7 +253,7 @@ static enum err stage_body(struct lane *lane, struct lane_job *job) {
     case JOB_WAY_STREAM:
         return OK;
     case JOB_WAY_BRING:
-        return job_bring(job, lane->backend);
+        return bring(lane, job);
     default: /* several stage threads cannot share the pool */
         return job_make_witness(job, lane_brings(lane) ? NULL : decoders_pool(lane->decoders));
     }
@@ -247,7 +271,8 @@ static enum err stage_once(struct lane *lane, struct lane_job *job) {
     TRY(check_result_fits(job));
     TRY(stage_body(lane, job));
     TRY(check_wanted(lane, job));
-    return atomic_load(&job->started) ? OK : timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
+    bool over = atomic_load(&job->started) || job->stale;
+    return over ? OK : timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
 }
 
 /* Faults of the surroundings are tried again here, with back-off; a damaged object once, as it may have been cut by a reconnect. */

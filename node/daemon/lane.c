@@ -348,7 +348,18 @@ void lane_pause(struct lane *lane, uint64_t ns) {
     }
 }
 
+void lane_give_turn_ahead(struct lane *lane, struct lane_job *job) {
+    if (!job->ahead) {
+        return;
+    }
+    job->ahead = false;
+    LOCK_SCOPE(&lane->lock);
+    lane->ahead_count--;
+    condition_wake_all(&lane->changed);
+}
+
 void lane_unload(struct lane *lane, struct lane_job *job) {
+    lane_give_turn_ahead(lane, job);
     if (job->brought) {
         lane->backend->ops->unbring(job->loaded.slot, job->brought);
         job->brought = 0;

@@ -17,7 +17,11 @@ enum {
     LANE_TOLD_MAX = 1024,
     /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
     LANE_STAGERS_MAX = 8,
-    LANE_REPLIERS_MAX = 4,
+    LANE_REPLIERS_MAX = 8,
+    /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and who takes that next. */
+    LANE_AHEAD_MAX = 3,
+    LANE_PULL_AHEAD =
+        8, /* assignments asked for at once: else each is a round trip behind the last */
     LANE_THREADS_MAX = 6 + LANE_STAGERS_MAX + LANE_REPLIERS_MAX
 };
 
@@ -57,7 +61,8 @@ struct lane {
     struct lane_job *held[LANE_HELD_MAX]; /* [lock] */
     size_t held_count;                    /* [lock] */
     bool key_turn,
-        room_turn; /* [lock] a stage thread opens a key file; waits for room for a body */
+        room_turn;        /* [lock] a stage thread opens a key file; waits for room for a body */
+    unsigned ahead_count; /* [lock] */
     struct lane_seat proving, settling;
     char reason[RECORD_DETAIL_BYTES]; /* [lock] why it takes no work */
 
@@ -116,6 +121,8 @@ FALLIBLE lane_load_key(struct lane *lane, struct lane_job *job);
 /* Loads the keys of config.keep, once; for the thread that loads keys. What cannot be kept is told, and loaded like any other when a
  * job needs it. */
 void lane_keep_keys(struct lane *lane);
+/* The device begins with the job, or will not see it: another may start ahead of its turn. */
+void lane_give_turn_ahead(struct lane *lane, struct lane_job *job);
 /* The device is done with the job, or will not see it: its place there is free. */
 void lane_unload(struct lane *lane, struct lane_job *job);
 /* Takes the job out of the lane's hands and frees it. */

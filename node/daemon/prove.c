@@ -94,6 +94,7 @@ static bool sent_back(struct lane *lane, struct lane_job *job) {
 static void prove_and_hand_on(struct lane *lane, struct lane_job *job) {
     job_mark(job, JOB_STAGE_PROVING);
     spans_end(&job->report.spans, SPAN_QUEUE, job->ready_ns, 0, OK);
+    lane_give_turn_ahead(lane, job);
     lane_seat_take(lane, &lane->proving, job);
     enum err code = prove(lane, job);
     job->fault = fault_of(code);

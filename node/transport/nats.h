@@ -72,7 +72,7 @@ FALLIBLE js_puller_open(struct puller **out, struct transport *t, const char *st
                         const char *consumer);
 FALLIBLE js_puller_next(struct message *out, struct puller *p, uint64_t wait_ns);
 void js_puller_wake(struct puller *p);
-void js_puller_ahead(struct puller *p, uint32_t count);
+void js_puller_ahead(struct puller *p, uint32_t count, uint64_t lasts_ns);
 void js_puller_close(struct puller *p);
 FALLIBLE js_ack(struct transport *t, const char *ack_subject, enum ack_kind kind,
                 uint64_t delay_ns);

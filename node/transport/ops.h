@@ -81,7 +81,8 @@ struct transport_ops {
     (struct puller **out, struct transport *t, const char *stream, const char *consumer);
     FALLIBLE (*puller_next)(struct message *out, struct puller *p, uint64_t wait_ns);
     void (*puller_wake)(struct puller *p);
-    void (*puller_ahead)(struct puller *p, uint32_t count); /* NULL: each is asked for alone */
+    void (*puller_ahead)(struct puller *p, uint32_t count,
+                         uint64_t lasts_ns); /* NULL: each is asked for alone */
     void (*puller_close)(struct puller *p);
     FALLIBLE(*ack)
     (struct transport *t, const char *ack_subject, enum ack_kind kind, uint64_t delay_ns);

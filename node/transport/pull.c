@@ -11,8 +11,7 @@
  * taken like any other, so nothing delivered is ever dropped.
  *
  * A puller that asks ahead has one request for many standing, over as many calls as it lasts; it is renewed when all of it has come, when
- * it has expired, and when the connection was lost. It lasts longer than the silence that is noticed, and less than the 3 s after which
- * what a frozen process was given is delivered again (INTAKE_ACK_WAIT_NS): else the frozen one would be given it a second time.
+ * it has expired, and when the connection was lost.
  */
 #include "node/transport/nats.h"
 
@@ -27,19 +26,19 @@
 #define PULL_EXPIRES_NS   (5 * SECOND_NS)
 #define PULL_HEARTBEAT_NS (1 * SECOND_NS)
 #define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
-#define PULL_STANDS_NS    (11 * SECOND_NS / 4)
-#define PULL_GRACE_NS     (SECOND_NS / 2)  /* for the answer that nothing came */
-#define PULL_RETRY_NS     (SECOND_NS / 50) /* after a connection was lost */
-#define PULL_SLICE_NS     (SECOND_NS / 2)  /* how often a lost connection is looked for */
+#define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
+#define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
+#define PULL_SLICE_NS     (SECOND_NS / 2)     /* how often a lost connection is looked for */
 
 struct nats_puller {
     struct puller base;
     struct nats_transport *t; /* lent */
     natsSubscription *sub;    /* owned */
     char stream[256], consumer[256], inbox[TRANSPORT_INBOX_BYTES];
-    uint64_t request; /* number of the latest request: last token of its inbox */
-    uint32_t ahead;   /* messages asked for at once; 0: one, for this call alone */
-    uint32_t due;     /* of the request that stands */
+    uint64_t request;  /* number of the latest request: last token of its inbox */
+    uint32_t ahead;    /* messages asked for at once; 0: one, for this call alone */
+    uint32_t due;      /* of the request that stands */
+    uint64_t lasts_ns; /* how long a request for many does */
     uint64_t asked_ns, heard_ns, losses; /* of the latest request */
 };
 
@@ -105,7 +104,7 @@ static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
 }
 
 static bool stands(const struct nats_puller *p) {
-    return p->ahead && p->due > 0 && clock_ns() - p->asked_ns < PULL_STANDS_NS &&
+    return p->ahead && p->due > 0 && clock_ns() - p->asked_ns < p->lasts_ns &&
            atomic_load(&p->t->losses) == p->losses;
 }
 
@@ -242,7 +241,7 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
         if (wait_ns > 0 && left == 0) {
             FAIL(E_TIMEOUT, "pull from %s: no message in time", p->stream);
         }
-        uint64_t expires = p->ahead && wait_ns      ? PULL_STANDS_NS
+        uint64_t expires = p->ahead && wait_ns      ? p->lasts_ns
                            : left < PULL_EXPIRES_NS ? left
                                                     : PULL_EXPIRES_NS;
         err = stands(p) ? OK : ask(p, expires);
@@ -265,9 +264,10 @@ FALLIBLE js_puller_next(struct message *out, struct puller *base, uint64_t wait_
     return state == PULL_GOT ? OK : err;
 }
 
-void js_puller_ahead(struct puller *base, uint32_t count) {
+void js_puller_ahead(struct puller *base, uint32_t count, uint64_t lasts_ns) {
     struct nats_puller *p = (struct nats_puller *)base;
     p->ahead = count;
+    p->lasts_ns = lasts_ns;
 }
 
 void js_puller_wake(struct puller *base) {

@@ -256,9 +256,9 @@ FALLIBLE puller_next(struct message *out, struct puller *p, uint64_t wait_ns) {
     return p->ops->puller_next(out, p, wait_ns);
 }
 
-void puller_ahead(struct puller *p, uint32_t count) {
+void puller_ahead(struct puller *p, uint32_t count, uint64_t lasts_ns) {
     if (p->ops->puller_ahead) {
-        p->ops->puller_ahead(p, count);
+        p->ops->puller_ahead(p, count, lasts_ns);
     }
 }
 

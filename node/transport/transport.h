@@ -222,8 +222,9 @@ FALLIBLE puller_open(struct puller **out, struct transport *t, const char *strea
                      const char *consumer);
 void puller_close(struct puller **p);
 /* From now on up to `count` messages are asked for at once, before they are wanted: those not handed out yet are in this process's hands, for
- * as long as the consumer waits for their acknowledgement. For who takes all that comes; 1 at first. */
-void puller_ahead(struct puller *p, uint32_t count);
+ * as long as the consumer waits for their acknowledgement. For who takes all that comes; 1 at first. Such a request lasts lasts_ns: longer than
+ * the 2.5 s after which a silent server is noticed, and less than the consumer's wait, or a frozen process is given what it had again. */
+void puller_ahead(struct puller *p, uint32_t count, uint64_t lasts_ns);
 /* One message. E_TIMEOUT after wait_ns without one (never earlier); wait_ns 0 asks once without waiting. A lost connection is
  * ridden out within wait_ns, E_NET if it is still lost then; E_NET at once when the consumer is gone. */
 FALLIBLE puller_next(struct message *out, struct puller *p, uint64_t wait_ns);

@@ -203,7 +203,7 @@ static void claim_unreadable_leaves_nothing(void) {
 static void check_places(const struct scene *s, uint64_t now_ns) {
     size_t waiting = 0, in_lines = s->b.urgent.count;
     uint32_t held_by[3] = {0};
-    uint64_t queued_by[3] = {0};
+    uint64_t queued_by[3] = {0}, slack_by[3] = {0};
     for (size_t i = 0; i < s->b.count; i++) {
         const struct job_view *job = s->b.jobs[i];
         CHECK_EQ(i, job->at);
@@ -217,6 +217,7 @@ static void check_places(const struct scene *s, uint64_t now_ns) {
             if (is_held) {
                 held_by[part->lane_idx]++;
                 queued_by[part->lane_idx] += part->cost_ns;
+                slack_by[part->lane_idx] += part->slack_ns;
             }
             waiting += part->state == JOB_QUEUED;
         }
@@ -234,6 +235,7 @@ static void check_places(const struct scene *s, uint64_t now_ns) {
     for (size_t l = 0; l < s->lanes.count; l++) {
         CHECK_EQ(held_by[l], s->lanes.views[l].jobs_held);
         CHECK_EQ(queued_by[l], s->lanes.views[l].queued_ns);
+        CHECK_EQ(slack_by[l], s->lanes.views[l].slack_ns);
     }
 }
 
@@ -298,6 +300,9 @@ static void claim_everything_has_its_place(void) {
             }
         }
         check_places(&s, now_ns);
+        for (uint32_t k = 0; n == 100 && k < s.b.estimates->keys_count; k++) {
+            estimates_tell(s.b.estimates, k, s.lanes.views[0].device_idx, 1000, 0);
+        }
     }
     for (size_t i = 0; i < JOBS; i++) {
         record_done(&records[i]);

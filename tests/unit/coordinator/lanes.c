@@ -146,6 +146,12 @@ static void claim_costs(void) {
     CHECK_EQ(5000 * MS, cost(&l, 1, &key).load_ns);
     tell(&l, "c", "slow", &other, MS, MS, true, true);
     CHECK_EQ(300 * MS, cost(&l, 2, &key).job_ns); /* of its kind */
+    CHECK_EQ(0, cost(&l, 2, &key).slack_ns);
+    uint32_t key_idx;
+    CHECK_OK(estimates_key(&key_idx, &e, &key));
+    estimates_learn_job(&e, key_idx, l.views[2].device_idx, 400 * MS);
+    CHECK_EQ(400 * MS, cost(&l, 2, &key).job_ns); /* as it comes out, all waits included */
+    CHECK_EQ(100 * MS, cost(&l, 2, &key).slack_ns);
     CHECK(cost(&l, 0, &unknown).job_ns > 0 && cost(&l, 0, &unknown).load_ns > 0);
     lanes_done(&l);
     estimates_done(&e);

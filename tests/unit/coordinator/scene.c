@@ -8,10 +8,11 @@
 struct schedule_cost scene_cost(void *ctx, uint32_t key_idx, size_t lane_idx) {
     const struct scene *s = ctx;
     if (!s->possible[lane_idx][key_idx]) {
-        return (struct schedule_cost){SCHEDULE_NEVER, 0};
+        return (struct schedule_cost){.job_ns = SCHEDULE_NEVER};
     }
-    return (struct schedule_cost){s->job_ns[key_idx] * s->slowness[lane_idx],
-                                  s->resident[lane_idx][key_idx] ? 0 : s->load_ns[key_idx]};
+    return (struct schedule_cost){.job_ns = s->job_ns[key_idx] * s->slowness[lane_idx],
+                                  .load_ns =
+                                      s->resident[lane_idx][key_idx] ? 0 : s->load_ns[key_idx]};
 }
 
 static bool scene_refuses(void *ctx, const struct schedule_item *item, size_t lane_idx) {

@@ -231,6 +231,13 @@ static void claim_depth(void) {
         lane.queued_ns = 100 * MS;
         CHECK_EQ(lane.jobs_held < 4, schedule_has_room(&lane, &depth));
     }
+    /* Thirty jobs that take 10 ms each because the lane waits, and its device 3: it holds 90 ms for it, not 300. */
+    lane = (struct schedule_lane){.open = true, .jobs_held = 30, .queued_ns = 300 * MS};
+    CHECK(!schedule_has_room(&lane, &depth));
+    lane.slack_ns = 210 * MS;
+    CHECK(schedule_has_room(&lane, &depth));
+    lane.slack_ns = 200 * MS;
+    CHECK(!schedule_has_room(&lane, &depth));
     lane = (struct schedule_lane){.open = false};
     CHECK(!schedule_has_room(&lane, &depth));
 }

@@ -186,7 +186,7 @@ static void claim_frozen(void) {
     make_queue(t);
     CHECK_OK(puller_open(&frozen, t, "Q", "c"));
     CHECK_OK(puller_open(&other, t, "Q", "c"));
-    puller_ahead(frozen, 8);
+    puller_ahead(frozen, 8, 2750 * MS);
     CHECK_ERR(E_TIMEOUT, puller_next(&m, frozen, 100 * MS));
     clock_sleep_ns(3 * S);
     CHECK_OK(transport_publish(&ack, t, "q.a", text("for others"), NULL));
