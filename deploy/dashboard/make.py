@@ -7,33 +7,14 @@ packages, to find out whether they can be had. Exit status 77: they cannot be ha
 """
 
 import os
-import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # nothing of a build lies among the sources
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from npm_packages import NotInstalled, install
+
 PROTOS = ("proto/telemetry.proto", "proto/fleet.proto", "proto/job.proto")
-
-
-def install(source, packages):
-    """The packages of SOURCE/package-lock.json in PACKAGES/node_modules. False: npm could not."""
-    lock, mark = f"{source}/package-lock.json", f"{packages}/installed"
-    os.makedirs(packages, exist_ok=True)
-    with open(lock, "rb") as f:
-        wanted = f.read()
-    if os.path.exists(mark):
-        with open(mark, "rb") as f:
-            if f.read() == wanted:
-                return True
-    for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(f"{source}/{name}", f"{packages}/{name}")
-    done = subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=packages, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(done.stderr.strip()[-600:], file=sys.stderr)
-        return False
-    with open(mark, "wb") as f:
-        f.write(wanted)
-    return True
 
 
 def describe(root, path):
@@ -42,13 +23,10 @@ def describe(root, path):
 
 
 def make(root, out):
-    """Everything; False: no packages."""
     source = f"{root}/deploy/dashboard"
-    if not install(source, f"{out}/npm"):
-        return False
+    install(source, f"{out}/npm")
     describe(root, f"{out}/fleet.binpb")
     subprocess.run(["node", f"{source}/build.js", f"{out}/npm", f"{out}/fleet.binpb", out], check=True)
-    return True
 
 
 def main():
@@ -57,8 +35,14 @@ def main():
     if len(words) - only_packages != 2:
         sys.exit(__doc__)
     root, out = map(os.path.abspath, words[only_packages:])
-    done = install(f"{root}/deploy/dashboard", f"{out}/npm") if only_packages else make(root, out)
-    sys.exit(0 if done else 77)
+    try:
+        if only_packages:
+            install(f"{root}/deploy/dashboard", f"{out}/npm")
+        else:
+            make(root, out)
+    except NotInstalled as why:
+        print(why, file=sys.stderr)
+        sys.exit(77)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,33 @@
+#!/usr/bin/env python3
 """examples.py ROOT BUILD: the examples of deploy/examples against a fleet, as their README says. A language whose tool is missing is skipped."""
 
-import filecmp
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
+from claims import in_scratch, main, need, npm_folder, run
 
 root, build = (os.path.abspath(path) for path in sys.argv[1:])
 examples, bellows = f"{root}/deploy/examples", f"{build}/bellows"
-counts = {"passed": 0, "FAILED": 0, "skipped": 0}
+JS = f"{build}/tests/clients/js"  # the example beside what it imports
 
 
-class Skip(Exception):
-    pass
-
-
-def run(*argv, **more):
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, **more)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(argv)[:300]} ended with {done.returncode}:\n{done.stdout[-1500:]}")
-    return done.stdout
-
-
-def need(tool):
-    if not shutil.which(tool):
-        raise Skip(f"there is no {tool}")
+def environment(**more):
+    return dict(os.environ, VECTORS=f"{root}/tests/vectors", BELLOWS=bellows, ROOT=root, **more)
 
 
 def fleet(folder, script, **env):
     """Runs a script beside a fleet; $VECTORS, $CASE, $PROVE… as given."""
-    environment = dict(os.environ, VECTORS=f"{root}/tests/vectors", BELLOWS=bellows, ROOT=root, **env)
     command = [bellows, "dev", "--backend", "cpu", "--log-level", "warn", "--run", f"set -e; cd '{folder}'; {script}"]
-    return run(*command, env=environment)
+    return run(*command, env=environment(**env))
 
 
 def secured(folder, script, **env):
     """The same beside a fleet with TLS, roles and accounts, as a user of tenant acme."""
-    need("nats-server")
+    need("nats-server", "nats-server")
     os.makedirs(f"{folder}/fleet")
-    environment = dict(os.environ, VECTORS=f"{root}/tests/vectors", BELLOWS=bellows, ROOT=root, **env)
-    return run(f"{root}/tests/clients/secured", f"{folder}/fleet", f"cd '{folder}'; {script}", env=environment)
+    return run(f"{root}/tests/clients/secured", f"{folder}/fleet", f"cd '{folder}'; {script}", env=environment(**env))
 
 
 # Both curves; a body of bits that packs well, and one that is an object.
@@ -70,7 +57,7 @@ def proves_by_library(folder, env, code=1):
 
 
 def c(scratch):
-    need("cc")
+    need("cc", "gcc")
     _, env = installed(scratch)
     flags = run("pkg-config", "--cflags", "--libs", "bellows", env=dict(os.environ, **env)).split()
     run("cc", f"{examples}/c/prove.c", "-o", f"{scratch}/prove", *flags)
@@ -78,14 +65,14 @@ def c(scratch):
 
 
 def rust(scratch):
-    need("rustc")
+    need("rustc", "rustc")
     libdir, env = installed(scratch)
     run("rustc", "-O", "-D", "warnings", f"{examples}/rust/prove.rs", "-o", f"{scratch}/prove", "-L", libdir, "-l", "bellows", cwd=scratch)
     proves_by_library(scratch, env)
 
 
 def go(scratch):
-    need("go")
+    need("go", "golang-go")
     _, env = installed(scratch)
     shutil.copytree(f"{examples}/go", f"{scratch}/go")
     more = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOCACHE=f"{build}/tests/clients/go", CGO_CFLAGS="-O1", **env)
@@ -123,54 +110,27 @@ def python_secured(scratch):
 
 
 def javascript_secured(scratch):
-    folder = packages()
+    folder = npm_folder(f"{examples}/js", JS)
     prove = f"node {folder}/prove.js \"$@\" \"$ROOT/proto\"; "
     shown = secured(scratch, f"{EACH} {PUSH} {prove} done; {LARGE} {prove}")
     assert shown.count('"publicSignals"') == 3, shown
 
 
-def packages():
-    """The example beside what it imports, in a folder of the build."""
-    need("npm")
-    folder = f"{build}/tests/clients/js"
-    os.makedirs(folder, exist_ok=True)
-    for name in os.listdir(f"{examples}/js"):
-        shutil.copy(f"{examples}/js/{name}", folder)
-    lock, mark = f"{folder}/package-lock.json", f"{folder}/installed"
-    if not os.path.exists(mark) or not filecmp.cmp(lock, mark, shallow=False):
-        try:
-            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
-        except AssertionError as why:
-            raise Skip(f"npm cannot install the packages here: {str(why)[-300:]}") from why
-        shutil.copy(lock, mark)
-    return folder
-
-
 def javascript(_):
-    folder = packages()
+    folder = npm_folder(f"{examples}/js", JS)
     shown = fleet(folder, f"{EACH} {PUSH} node prove.js \"$@\" \"$ROOT/proto\"; done")
     assert shown.count('"publicSignals"') == 2, shown
 
 
-def claim(sentence, function):
-    with tempfile.TemporaryDirectory(prefix="bellows-examples") as scratch:
-        try:
-            function(scratch)
-            how = "passed"
-        except Skip as why:
-            how, sentence = "skipped", f"{sentence}: {why}"
-        except (AssertionError, subprocess.TimeoutExpired, OSError) as why:
-            how, sentence = "FAILED", f"{sentence}\n{why}"
-    counts[how] += 1
-    print(f"{how:8} {sentence}", flush=True)
+CLAIMS = [
+    ("Python, from the standard library alone: inline, from an object, and refused", in_scratch(python)),
+    ("JavaScript, with the official clients, verified by snarkjs", javascript),
+    ("Python, over TLS from a tenant's account: inline and from an object", in_scratch(python_secured)),
+    ("JavaScript, the same", in_scratch(javascript_secured)),
+    ("C over the library, in the clear and over TLS", in_scratch(c)),
+    ("Rust, the same", in_scratch(rust)),
+    ("Go, the same", in_scratch(go)),
+]
 
-
-claim("Python, from the standard library alone: inline, from an object, and refused", python)
-claim("JavaScript, with the official clients, verified by snarkjs", javascript)
-claim("Python, over TLS from a tenant's account: inline and from an object", python_secured)
-claim("JavaScript, the same", javascript_secured)
-claim("C over the library, in the clear and over TLS", c)
-claim("Rust, the same", rust)
-claim("Go, the same", go)
-print(f"{counts['passed']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
-sys.exit(1 if counts["FAILED"] else 0 if counts["passed"] else 77)
+if __name__ == "__main__":
+    main(CLAIMS, None)

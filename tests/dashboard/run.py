@@ -33,7 +33,7 @@ def require_node():
 def prepare_page(root, build, built):
     """The page, and one folder of the build with the tests' scripts and packages; that folder."""
     sys.path.insert(0, f"{root}/deploy/dashboard")
-    from make import install, make
+    from make import NotInstalled, install, make
 
     if not shutil.which("npm"):
         skip("npm is not installed: apt-get install npm")
@@ -42,10 +42,12 @@ def prepare_page(root, build, built):
     page, folder = f"{build}/deploy/dashboard", f"{build}/tests/dashboard/npm"
     if built:
         assert os.path.exists(f"{page}/app.js"), f"the build has made no page in {page}"
-    elif not make(root, page):
-        skip("npm cannot install the page's packages here")
-    if not install(f"{root}/tests/dashboard", folder):
-        skip("npm cannot install the tests' packages here")
+    try:
+        if not built:
+            make(root, page)
+        install(f"{root}/tests/dashboard", folder)
+    except NotInstalled as why:
+        skip(f"npm cannot install the packages here: {why}")
     for script in glob.glob(f"{root}/tests/dashboard/*.js"):
         shutil.copy(script, folder)
     return folder

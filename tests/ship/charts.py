@@ -5,7 +5,6 @@ Templates are rendered with Go's own engine and sprig (render.go), as helm does;
 Skipped where Go or its packages are missing.
 """
 
-import filecmp
 import glob
 import json
 import os
@@ -15,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../check"))
-from claims import Skipped, main, need, read, run
+from claims import Skipped, main, need, npm_folder, read, run
 
 CHART = "deploy/helm/bellows"
 SOURCES = "/usr/share/gocode"
@@ -169,18 +168,7 @@ def typed(folder, objects, ok=True):
 
 def claim_schemas(chart):
     """Kubernetes, KEDA and the Prometheus operator know every object, each name in it and each value's kind."""
-    need("npm", "npm")
-    folder, source = f"{chart.build}/schemas", f"{chart.root}/tests/ship/schemas"
-    os.makedirs(folder, exist_ok=True)
-    lock, mark = f"{source}/package-lock.json", f"{folder}/installed"
-    for name in os.listdir(source):
-        shutil.copy(f"{source}/{name}", folder)
-    if not os.path.exists(mark) or not filecmp.cmp(lock, mark, shallow=False):
-        try:
-            run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=folder)
-        except AssertionError as why:
-            raise Skipped(f"npm cannot install the packages here: {str(why)[-300:]}") from why
-        shutil.copy(lock, mark)
+    folder = npm_folder(f"{chart.root}/tests/ship/schemas", f"{chart.build}/schemas")
     for name, objects in chart.each():
         shown = run("node", "validate.js", cwd=folder, input=json.dumps(objects))
         assert shown.count(" is well\n") == len(objects), f"{name}: {shown}"

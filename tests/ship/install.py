@@ -195,6 +195,27 @@ def claim_no_drag(tree):
     assert "if get_option('tests') or get_option('debug_checks')\n    add_project_arguments('-DBELLOWS_DRAG'" in text
 
 
+def claim_packages(tree):
+    """make.py asks npm once per lock file; again after a try that failed, even if the lock file is the old one once more."""
+    fake, out = f"{tree.folder}/fake", f"{tree.folder}/page"
+    npm, source = f"{fake}/bin/npm", f"{fake}/deploy/dashboard"
+    os.makedirs(f"{fake}/bin")
+    os.makedirs(source)
+    with open(npm, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\necho \"$@\" >>{fake}/asked\ngrep -q absent package-lock.json || exit 0\necho no such package >&2\nexit 1\n")
+    os.chmod(npm, 0o755)
+    with open(f"{source}/package.json", "w", encoding="utf-8") as f:
+        f.write("{}")
+    words = (sys.executable, f"{tree.root}/deploy/dashboard/make.py", "--packages", fake, out)
+    for lock, well, asked in (("one", True, 1), ("one", True, 1), ("absent", False, 2), ("one", True, 3), ("two", True, 4)):
+        with open(f"{source}/package-lock.json", "w", encoding="utf-8") as f:
+            f.write(lock)
+        said = run(*words, env={**os.environ, "PATH": f"{fake}/bin:{os.environ['PATH']}"}, ok=well)
+        assert well or "no such package" in said, said
+        calls = read(f"{fake}/asked").split("\n")[:-1]
+        assert len(calls) == asked and set(calls) == {"ci --ignore-scripts --no-audit --no-fund"}, calls
+
+
 def claim_playbook(tree):
     """Each text of the playbook and of Filecoin's page, with anything for its dots, stands in the sources; so does each account that tuning names."""
     page = read(f"{tree.root}/deploy/README.md")
@@ -225,6 +246,7 @@ CLAIMS = [
     ("nats-server accepts every configuration", claim_servers),
     ("public headers and messages compile from outside", claim_header),
     ("packages have no slow places", claim_no_drag),
+    ("the page's packages are asked for once per lock file", claim_packages),
     ("the playbook quotes what the program says", claim_playbook),
 ]
 
