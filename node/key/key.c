@@ -25,9 +25,8 @@
 
 struct key {
     _Atomic int refs_count;
-    struct file_map map; /* owned */
-    struct mapping_guard guard;
-    struct key_parts parts;          /* owned; spans lent from map */
+    struct guarded_map file;         /* owned; without a base: bytes of the caller's */
+    struct key_parts parts;          /* owned; spans lent from the file */
     struct lock lock;                /* guards the two below; a leaf, nothing is called under it */
     bool digest_known;               /* [lock] */
     struct sha256 digest;            /* [lock] */
@@ -76,7 +75,7 @@ static void digest_remember(const char *identity, const struct sha256 *digest) {
 /* A file that was read too young to be remembered is old enough when the key goes, if it is still the same. */
 static void remember_late(const struct key *key) {
     char now[SHA256_HEX_BYTES];
-    if ((!key->read_whole[0] && !key->digested[0]) || !identity_name(now, &key->map)) {
+    if ((!key->read_whole[0] && !key->digested[0]) || !identity_name(now, &key->file.map)) {
         return;
     }
     if (!strcmp(now, key->read_whole)) {
@@ -93,8 +92,7 @@ static void key_free(struct key **k) {
     }
     remember_late(*k);
     key_parts_done(&(*k)->parts);
-    guard_close(&(*k)->guard);
-    file_map_close(&(*k)->map);
+    guarded_close(&(*k)->file);
     lock_done(&(*k)->lock);
     mem_free(*k);
     *k = NULL;
@@ -140,18 +138,12 @@ FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name) {
         name, file.ptr[0], file.ptr[1], file.ptr[2], file.ptr[3]);
 }
 
-static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
-    REQUIRE(!guard_is_torn(guard), E_IO,
-            "%s: the file became shorter while it was in use; put it back whole and never write "
-            "over a key in place",
-            path);
-    return OK;
-}
+#define PUT_BACK "put it back whole and never write over a key in place"
 
 /* A native file that was read whole is not read whole again while it stays what it is. */
 static FALLIBLE native_open(struct key *key) {
     char before[SHA256_HEX_BYTES], after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
-    const struct file_map *map = &key->map;
+    const struct file_map *map = &key->file.map;
     bool settled = false, named = identity_name_at(before, &settled, map);
     if (named && settled && remembered_get(line, "native", before)) {
         return native_parse(&key->parts, map->bytes, map->path, true);
@@ -175,7 +167,7 @@ static FALLIBLE refuse_insecure(const struct key *key, struct key_options option
             "%s: gamma equals delta: nobody contributed to this key's second phase, and anyone can "
             "forge proofs for it; contribute (snarkjs zkey contribute), or for tests allow it "
             "with --allow-insecure-keys",
-            key->map.path);
+            key->file.map.path);
     return OK;
 }
 
@@ -183,8 +175,8 @@ FALLIBLE key_from_memory(struct key **out, struct bytes native, const char *name
                          struct key_options options) {
     AUTO(key_free) struct key *key = NULL;
     TRY(key_new(&key));
-    key->map = (struct file_map){.bytes = native, .path = mem_strdup(name), .heap = true};
-    REQUIRE(key->map.path, E_LIMIT, "out of memory: a name of %zu bytes", strlen(name));
+    key->file.map = (struct file_map){.bytes = native, .path = mem_strdup(name), .heap = true};
+    REQUIRE(key->file.map.path, E_LIMIT, "out of memory: a name of %zu bytes", strlen(name));
     TRY(native_parse(&key->parts, native, name, true));
     TRY(refuse_insecure(key, options));
     *out = TAKE(key);
@@ -194,20 +186,18 @@ FALLIBLE key_from_memory(struct key **out, struct bytes native, const char *name
 FALLIBLE key_open(struct key **out, const char *path, struct key_options options) {
     AUTO(key_free) struct key *key = NULL;
     TRY(key_new(&key));
-    TRY(file_map_open(&key->map, path));
-    if (!key->map.heap) {
-        key->guard = guard_open(key->map.base, key->map.bytes.len);
-        mapping_advise(key->map.bytes, MADV_RANDOM); /* headers and single points */
+    TRY(guarded_open(&key->file, path));
+    if (!key->file.map.heap) {
+        mapping_advise(key->file.map.bytes, MADV_RANDOM); /* headers and single points */
     }
-    enum err e = file_kind_of(key->map.bytes) == FILE_NATIVE
+    enum err e = file_kind_of(key->file.map.bytes) == FILE_NATIVE
                      ? native_open(key)
-                     : key_parse(&key->parts, key->map.bytes, path);
-    TRY(intact(&key->guard,
-               path)); /* first: zeros in place of lost pages explain any other error */
+                     : key_parse(&key->parts, key->file.map.bytes, path);
+    TRY(guarded_intact(&key->file, PUT_BACK));
     TRY(e);
     TRY(refuse_insecure(key, options));
-    if (!key->map.heap) {
-        mapping_advise(key->map.bytes, MADV_SEQUENTIAL); /* each section once, front to back */
+    if (!key->file.map.heap) {
+        mapping_advise(key->file.map.bytes, MADV_SEQUENTIAL); /* each section once, front to back */
     }
     *out = TAKE(key);
     return OK;
@@ -226,11 +216,11 @@ void key_unref(struct key **key) {
 }
 
 FALLIBLE key_intact(const struct key *key) {
-    return intact(&key->guard, key->map.path);
+    return guarded_intact(&key->file, PUT_BACK);
 }
 
 const char *key_path(const struct key *key) {
-    return key->map.path;
+    return key->file.map.path;
 }
 
 const struct curve *key_curve(const struct key *key) {
@@ -296,7 +286,7 @@ size_t key_sections(struct key_section_view *out, size_t out_max, const struct k
 static FALLIBLE digest_compute(struct sha256 *out, char identity[SHA256_HEX_BYTES],
                                const struct key *key) {
     char after[SHA256_HEX_BYTES], line[REMEMBERED_BYTES_MAX];
-    bool settled = false, named = identity_name_at(identity, &settled, &key->map);
+    bool settled = false, named = identity_name_at(identity, &settled, &key->file.map);
     if (named && settled && remembered_get(line, "digests", identity) && strlen(line) == 65 &&
         line[64] == '\n') {
         line[64] = '\0';
@@ -306,9 +296,10 @@ static FALLIBLE digest_compute(struct sha256 *out, char identity[SHA256_HEX_BYTE
         }
     }
     struct sha256 digest;
-    TRY(sha256_of(&digest, key->map.bytes));
+    TRY(sha256_of(&digest, key->file.map.bytes));
     TRY(key_intact(key));
-    if (!named || !identity_name_at(after, &settled, &key->map) || strcmp(identity, after) != 0) {
+    if (!named || !identity_name_at(after, &settled, &key->file.map) ||
+        strcmp(identity, after) != 0) {
         identity[0] = '\0';
     } else if (settled) {
         digest_remember(identity, &digest);
@@ -348,6 +339,6 @@ FALLIBLE key_knows_circuit(const struct key *key) {
     REQUIRE(key->parts.shape.format != KEY_FORMAT_BELLMAN, E_USAGE,
             "%s: bellman parameters hold neither densities nor matrices of their circuit; add them "
             "once (bellows key import %s NATIVE --circuit FILE) and use NATIVE",
-            key->map.path, key->map.path);
+            key->file.map.path, key->file.map.path);
     return OK;
 }

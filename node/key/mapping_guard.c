@@ -102,3 +102,25 @@ void mapping_advise(struct bytes span, int advice) {
 bool guard_is_torn(const struct mapping_guard *guard) {
     return guard->slot > 0 && atomic_load(&slots[guard->slot - 1].state) == TORN;
 }
+
+FALLIBLE guarded_open(struct guarded_map *out, const char *path) {
+    struct guarded_map m = {0};
+    TRY(file_map_open(&m.map, path));
+    if (!m.map.heap) {
+        m.guard = guard_open(m.map.base, m.map.bytes.len);
+    }
+    *out = m;
+    return OK;
+}
+
+FALLIBLE guarded_intact(const struct guarded_map *m, const char *cure) {
+    REQUIRE(!guard_is_torn(&m->guard), E_IO, "%s: the file became shorter while it was in use; %s",
+            m->map.path, cure);
+    return OK;
+}
+
+void guarded_close(struct guarded_map *m) {
+    guard_close(&m->guard);
+    file_map_close(&m->map);
+    *m = (struct guarded_map){0};
+}

@@ -24,14 +24,14 @@ FALLIBLE circuit_open(struct circuit *out, const char *path) {
         c.wires_count = c.pce.inputs_count + c.pce.aux_count;
         c.public_count = c.pce.inputs_count - 1;
         c.constraints_count = c.pce.constraints_count;
-        c.file = c.pce.map.bytes;
+        c.file = c.pce.file.map.bytes;
     } else {
         TRY(r1cs_open(&c.r1cs, path));
         c.curve = c.r1cs.curve;
         c.wires_count = c.r1cs.wires_count;
         c.public_count = c.r1cs.outputs_count + c.r1cs.public_inputs_count;
         c.constraints_count = c.r1cs.constraints_count;
-        c.file = c.r1cs.map.bytes;
+        c.file = c.r1cs.file.map.bytes;
     }
     *out = c;
     return OK;

@@ -224,48 +224,25 @@ FALLIBLE pce_from_bytes(struct pce *out, struct bytes file, const char *name) {
     return OK;
 }
 
-static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
-    REQUIRE(!guard_is_torn(guard), E_IO,
-            "%s: the file became shorter while it was in use; " EXTRACT_AGAIN, path);
-    return OK;
-}
-
 FALLIBLE pce_intact(const struct pce *p) {
-    return intact(&p->guard, p->map.path);
-}
-
-static FALLIBLE open_mapped(struct pce *p, const struct file_map *map,
-                            const struct mapping_guard *guard) {
-    enum err e = pce_from_bytes(p, map->bytes, map->path);
-    TRY(intact(guard, map->path)); /* first: zeros in place of lost pages explain any other error */
-    return e;
+    return guarded_intact(&p->file, EXTRACT_AGAIN);
 }
 
 FALLIBLE pce_open(struct pce *out, const char *path) {
-    struct file_map map;
-    struct mapping_guard guard = {0};
+    AUTO(guarded_close) struct guarded_map file = {0};
     struct pce p;
-    TRY(file_map_open(&map, path));
-    if (!map.heap) {
-        guard = guard_open(map.base, map.bytes.len);
-    }
-    enum err e = open_mapped(&p, &map, &guard);
-    if (e != OK) {
-        guard_close(&guard);
-        file_map_close(&map);
-        return e;
-    }
-    p.map = map;
-    p.guard = guard;
+    TRY(guarded_open(&file, path));
+    enum err e = pce_from_bytes(&p, file.map.bytes, file.map.path);
+    TRY(guarded_intact(&file, EXTRACT_AGAIN));
+    TRY(e);
+    p.file = file;
+    file = (struct guarded_map){0};
     *out = p;
     return OK;
 }
 
 void pce_close(struct pce *p) {
-    guard_close(&p->guard);
-    if (p->map.base) {
-        file_map_close(&p->map);
-    }
+    guarded_close(&p->file);
     *p = (struct pce){0};
 }
 

@@ -28,8 +28,7 @@ struct pce {
     uint32_t constraints_count;       /* without the rows of the inputs */
     struct pce_matrix matrix[2];      /* A, B */
     struct scalar unmont;             /* what makes a value plain */
-    struct file_map map;              /* owned when opened from a file */
-    struct mapping_guard guard;
+    struct guarded_map file;          /* owned when opened from a file */
 };
 
 bool pce_is(struct bytes file);

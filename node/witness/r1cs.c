@@ -123,44 +123,23 @@ FALLIBLE r1cs_from_bytes(struct r1cs *out, struct bytes file, const char *name) 
     return OK;
 }
 
-static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
-    REQUIRE(!guard_is_torn(guard), E_IO,
-            "%s: the file became shorter while it was in use; compile the circuit again", path);
-    return OK;
-}
-
-static FALLIBLE open_mapped(struct r1cs *r, const struct file_map *map,
-                            const struct mapping_guard *guard) {
-    enum err e = r1cs_from_bytes(r, map->bytes, map->path);
-    TRY(intact(guard, map->path));
-    return e;
-}
+#define COMPILE_AGAIN "compile the circuit again"
 
 FALLIBLE r1cs_open(struct r1cs *out, const char *path) {
-    struct file_map map;
-    TRY(file_map_open(&map, path));
-    struct mapping_guard guard = {0};
-    if (!map.heap) {
-        guard = guard_open(map.base, map.bytes.len);
-    }
+    AUTO(guarded_close) struct guarded_map file = {0};
     struct r1cs r;
-    enum err e = open_mapped(&r, &map, &guard);
-    if (e != OK) {
-        guard_close(&guard);
-        file_map_close(&map);
-        return e;
-    }
-    r.map = map;
-    r.guard = guard;
+    TRY(guarded_open(&file, path));
+    enum err e = r1cs_from_bytes(&r, file.map.bytes, file.map.path);
+    TRY(guarded_intact(&file, COMPILE_AGAIN));
+    TRY(e);
+    r.file = file;
+    file = (struct guarded_map){0};
     *out = r;
     return OK;
 }
 
 void r1cs_close(struct r1cs *r) {
-    guard_close(&r->guard);
-    if (r->map.base) {
-        file_map_close(&r->map);
-    }
+    guarded_close(&r->file);
     *r = (struct r1cs){0};
 }
 
@@ -254,7 +233,7 @@ FALLIBLE r1cs_satisfied(uint32_t *first_bad_idx, const struct r1cs *r, const str
             wrong_count++;
         }
     }
-    TRY(r->map.path ? intact(&r->guard, r->map.path) : OK);
+    TRY(guarded_intact(&r->file, COMPILE_AGAIN));
     if (bad_count) {
         *first_bad_idx = first_bad;
         FAIL(E_UNSAT,

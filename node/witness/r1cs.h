@@ -4,7 +4,7 @@
  *
  * Owner    the caller, to r1cs_close.
  * Threads  const after opening.
- * Errors   E_FORMAT, E_RANGE, E_CURVE with file, section, constraint and cure.
+ * Errors   E_FORMAT, E_RANGE, E_CURVE with file, section, constraint and cure; E_IO when the file changes in use.
  * Source   iden3 r1cs format version 1, as circom 2.2.3 writes it.
  */
 #pragma once
@@ -17,8 +17,7 @@ struct r1cs {
     uint32_t constraints_count;
     uint64_t labels_count;
     struct bytes constraints; /* lent from map or the caller's bytes; every term was checked */
-    struct file_map map;      /* owned when opened from a file */
-    struct mapping_guard guard;
+    struct guarded_map file;  /* owned when opened from a file */
 };
 
 FALLIBLE r1cs_open(struct r1cs *out, const char *path);

@@ -133,7 +133,7 @@ FALLIBLE witness_over_values(struct witness *out, const struct curve *c, const u
 }
 
 void witness_own(struct witness *w, uint8_t *block, size_t block_bytes) {
-    ASSERT(!w->owned && !w->map.base);
+    ASSERT(!w->owned && !w->file.map.base);
     w->owned = block;
     w->owned_bytes = block_bytes;
 }
@@ -160,7 +160,7 @@ FALLIBLE witness_from_first(struct witness *out, const struct curve *c, uint8_t 
 FALLIBLE witness_add_evaluations(struct witness *w, const uint8_t *a, const uint8_t *b,
                                  uint64_t rows_count, const char *name) {
     struct witness with = *w;
-    ASSERT(!w->map.base && !w->a && rows_count >= 1);
+    ASSERT(!w->file.map.base && !w->a && rows_count >= 1);
     with.a = a;
     with.b = b;
     with.rows_count = rows_count;
@@ -234,40 +234,32 @@ FALLIBLE witness_from_bytes(struct witness *out, struct bytes file, const char *
                                                   : witness_from_wtns_bytes(out, file, name);
 }
 
-static FALLIBLE intact(const struct mapping_guard *guard, const char *path) {
-    REQUIRE(!guard_is_torn(guard), E_IO,
-            "%s: the file became shorter while it was in use; make the witness again", path);
-    return OK;
-}
+#define MAKE_AGAIN "make the witness again"
 
 FALLIBLE witness_intact(const struct witness *w) {
-    return intact(&w->guard, w->map.path);
+    return guarded_intact(&w->file, MAKE_AGAIN);
 }
 
-static FALLIBLE open_mapped(struct witness *w, const struct file_map *map,
-                            const struct mapping_guard *guard) {
-    enum err e = witness_from_bytes(w, map->bytes, map->path);
-    TRY(intact(guard, map->path)); /* first: zeros in place of lost pages explain any other error */
-    return e;
+/* What standard input brought lies in memory of ours. */
+static void close_file(struct guarded_map *file) {
+    if (file->map.heap) {
+        mem_wipe(file->map.base, file->map.bytes.len);
+    }
+    guarded_close(file);
 }
 
 FALLIBLE witness_open(struct witness *out, const char *path) {
-    struct file_map map;
-    TRY(file_map_open(&map, path));
-    struct mapping_guard guard = {0};
-    if (!map.heap) {
-        guard = guard_open(map.base, map.bytes.len);
-        mapping_advise(map.bytes, MADV_WILLNEED);
-    }
+    AUTO(close_file) struct guarded_map file = {0};
     struct witness w;
-    enum err e = open_mapped(&w, &map, &guard);
-    if (e != OK) {
-        guard_close(&guard);
-        file_map_close(&map);
-        return e;
+    TRY(guarded_open(&file, path));
+    if (!file.map.heap) {
+        mapping_advise(file.map.bytes, MADV_WILLNEED);
     }
-    w.map = map;
-    w.guard = guard;
+    enum err e = witness_from_bytes(&w, file.map.bytes, file.map.path);
+    TRY(guarded_intact(&file, MAKE_AGAIN));
+    TRY(e);
+    w.file = file;
+    file = (struct guarded_map){0};
     *out = w;
     return OK;
 }
@@ -291,7 +283,7 @@ FALLIBLE evaluations_fit(uint64_t rows_count, const struct key_shape *shape, con
 
 FALLIBLE witness_fits(const struct witness *w, const struct key_shape *shape,
                       const char *key_name) {
-    const char *name = w->map.path ? w->map.path : "witness";
+    const char *name = w->file.map.path ? w->file.map.path : "witness";
     const struct curve *key_curve = curve_by_id(shape->curve);
     REQUIRE(w->curve->id == shape->curve, E_CURVE,
             "curve mismatch: %s is for %s, but %s is for %s; compile the circuit and make the key "
@@ -313,12 +305,6 @@ void witness_close(struct witness *w) {
         mem_wipe(w->owned, w->owned_bytes);
         mem_free(w->owned);
     }
-    guard_close(&w->guard);
-    if (w->map.base) {
-        if (w->map.heap) {
-            mem_wipe(w->map.base, w->map.bytes.len);
-        }
-        file_map_close(&w->map);
-    }
+    close_file(&w->file);
     *w = (struct witness){0};
 }

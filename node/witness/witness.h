@@ -4,7 +4,7 @@
  * at opening. Whether a and b are what the assignment gives is not: the finished proof's own check says so.
  *
  * Threads  const after opening.
- * Errors   E_FORMAT, E_RANGE, E_CURVE with file, section, entry and cure.
+ * Errors   E_FORMAT, E_RANGE, E_CURVE with file, section, entry and cure; E_IO when the file changes while it is read.
  * Secrets  values are never logged and never part of an error's detail; witness_close wipes what it owns.
  */
 #pragma once
@@ -23,9 +23,8 @@ struct witness {
     uint64_t rows_count;
     uint64_t
         brought; /* not 0: the backend has the values under this ticket, `values` holds the first of them alone */
-    struct file_map map;        /* owned when opened from a file */
-    struct mapping_guard guard; /* of map */
-    uint8_t *owned;             /* owned when built in memory; NULL otherwise */
+    struct guarded_map file; /* owned when opened from a file */
+    uint8_t *owned;          /* owned when built in memory; NULL otherwise */
     size_t owned_bytes;
 };
 
@@ -49,11 +48,11 @@ FALLIBLE witness_from_evaluations_bytes(struct witness *out, struct bytes file,
                                         const char *name); /* likewise */
 FALLIBLE witness_from_bytes(struct witness *out, struct bytes file,
                             const char *name); /* either, by what the bytes begin with */
-/* Curve equal, count equal, evaluations of as many rows as make the key's domain: E_CURVE, E_RANGE with both numbers. E_USAGE for a
- * key that does not know its circuit. */
-FALLIBLE evaluations_fit(uint64_t rows_count, const struct key_shape *shape, const char *name,
-                         const char *key_name); /* the latter part alone */
+/* Curve equal, count equal, and its evaluations as evaluations_fit says: E_CURVE, E_RANGE with both numbers. */
 FALLIBLE witness_fits(const struct witness *w, const struct key_shape *shape, const char *key_name);
+/* Evaluations of as many rows as make the key's domain, else E_RANGE with both numbers; E_USAGE for a key that does not know its circuit. */
+FALLIBLE evaluations_fit(uint64_t rows_count, const struct key_shape *shape, const char *name,
+                         const char *key_name);
 /* Has the mapped file kept its bytes? As key_intact: ask after the last read of the values. */
 FALLIBLE witness_intact(const struct witness *w);
 /* A witness whose values go to the backend by other ways, which then sets its ticket: `first` holds value 0 and the public ones, and is
