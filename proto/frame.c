@@ -16,6 +16,7 @@
 
 #include "node/base/hash.h"
 #include "node/base/mem.h"
+#include "proto/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,12 +25,7 @@
 
 enum {
     ZSTD_LEVEL = 1, /* level 3 is twice as slow on witnesses and no smaller */
-    VARINT_BYTES_MAX = 10,
-    DELIMITER_BYTES_MAX = 5,
-    WIRE_VARINT = 0,
-    WIRE_FIXED64 = 1,
-    WIRE_BYTES = 2,
-    WIRE_FIXED32 = 5
+    DELIMITER_BYTES_MAX = 5
 };
 enum {
     FIELD_SECTION = 1,
@@ -233,42 +229,6 @@ FALLIBLE frame_encode(struct bytes *out, struct bytes_mut scratch, struct frame_
 
 /* --- Parsing --- */
 
-static FALLIBLE read_varint(uint64_t *out, struct reader *r) {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < VARINT_BYTES_MAX; i++) {
-        uint8_t byte;
-        TRY(read_u8(&byte, r));
-        REQUIRE(i < 9 || byte <= 1, E_FORMAT, "%s: varint above 64 bits at byte %zu", r->what,
-                r->pos);
-        value |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (!(byte & 0x80)) {
-            *out = value;
-            return OK;
-        }
-    }
-    FAIL(E_FORMAT, "%s: varint longer than %d bytes at byte %zu", r->what, VARINT_BYTES_MAX,
-         r->pos);
-}
-
-static FALLIBLE skip_field(struct reader *r, unsigned wire_type) {
-    uint64_t n = 0;
-    switch (wire_type) {
-    case WIRE_VARINT:
-        return read_varint(&n, r);
-    case WIRE_FIXED64:
-        return read_skip(r, 8);
-    case WIRE_FIXED32:
-        return read_skip(r, 4);
-    case WIRE_BYTES:
-        TRY(read_varint(&n, r));
-        REQUIRE(n <= reader_left(r), E_FORMAT, "%s: field of %" PRIu64 " bytes with %zu left",
-                r->what, n, reader_left(r));
-        return read_skip(r, (size_t)n);
-    default:
-        FAIL(E_FORMAT, "%s: wire type %u at byte %zu", r->what, wire_type, r->pos);
-    }
-}
-
 static FALLIBLE read_u32_field(uint32_t *out, struct reader *r) {
     uint64_t n;
     TRY(read_varint(&n, r));
@@ -276,14 +236,6 @@ static FALLIBLE read_u32_field(uint32_t *out, struct reader *r) {
             n, r->pos);
     *out = (uint32_t)n;
     return OK;
-}
-
-static FALLIBLE read_data_field(struct bytes *out, struct reader *r) {
-    uint64_t n;
-    TRY(read_varint(&n, r));
-    REQUIRE(n <= reader_left(r), E_FORMAT, "%s: data of %" PRIu64 " bytes with %zu left", r->what,
-            n, reader_left(r));
-    return read_span(out, r, (size_t)n);
 }
 
 static FALLIBLE read_known(struct frame *f, struct reader *r, uint64_t field) {
@@ -306,7 +258,7 @@ static FALLIBLE read_known(struct frame *f, struct reader *r, uint64_t field) {
         f->encoding = (enum frame_encoding)encoding;
         return OK;
     default:
-        return read_data_field(&f->data, r);
+        return read_delimited(&f->data, r);
     }
 }
 
@@ -332,7 +284,7 @@ static FALLIBLE read_fields(struct frame *f, struct reader *r) {
         } else {
             REQUIRE(field > 0 && ++unknown_count <= MESSAGE_UNKNOWN_FIELDS_MAX, E_FORMAT,
                     "%s: more than %d unknown fields", r->what, MESSAGE_UNKNOWN_FIELDS_MAX);
-            TRY(skip_field(r, wire_type));
+            TRY(read_past_field(r, wire_type));
         }
     }
     return OK;

@@ -10,12 +10,12 @@
 
 #include "node/base/mem.h"
 #include "node/base/text.h"
+#include "proto/wire.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { ALLOCATION_FACTOR = 64, ALLOCATION_BYTES_MIN = 64 * 1024, VARINT_BYTES_MAX = 10 };
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum { ALLOCATION_FACTOR = 64, ALLOCATION_BYTES_MIN = 64 * 1024 };
 
 struct walk {
     const char *what;
@@ -26,29 +26,6 @@ struct walk {
 
 static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *type,
                              struct bytes data, unsigned depth);
-
-static FALLIBLE read_varint(uint64_t *out, struct reader *r) {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < VARINT_BYTES_MAX; i++) {
-        uint8_t byte;
-        TRY(read_u8(&byte, r));
-        value |= (uint64_t)(byte & 0x7f) << (7 * i);
-        if (!(byte & 0x80)) {
-            *out = value;
-            return OK;
-        }
-    }
-    FAIL(E_FORMAT, "%s: varint longer than %d bytes at byte %zu", r->what, VARINT_BYTES_MAX,
-         r->pos);
-}
-
-static FALLIBLE read_delimited(struct bytes *out, struct reader *r) {
-    uint64_t len;
-    TRY(read_varint(&len, r));
-    REQUIRE(len <= reader_left(r), E_FORMAT, "%s: field of %" PRIu64 " bytes with %zu left",
-            r->what, len, reader_left(r));
-    return read_span(out, r, (size_t)len);
-}
 
 /* A string from outside must be UTF-8 without a NUL. In one of ours a byte that is not becomes '?': a cut reason or the name of a file
  * must not make a record that nobody can read. */
@@ -93,30 +70,13 @@ static FALLIBLE count_items(struct walk *w, size_t more) {
     return OK;
 }
 
-static FALLIBLE skip_value(struct reader *r, unsigned wire_type) {
-    uint64_t n;
-    struct bytes span;
-    switch (wire_type) {
-    case WIRE_VARINT:
-        return read_varint(&n, r);
-    case WIRE_FIXED64:
-        return read_skip(r, 8);
-    case WIRE_FIXED32:
-        return read_skip(r, 4);
-    case WIRE_BYTES:
-        return read_delimited(&span, r);
-    default:
-        FAIL(E_FORMAT, "%s: wire type %u at byte %zu", r->what, wire_type, r->pos);
-    }
-}
-
 /* Numbers packed into one field: at least one byte each. */
 static FALLIBLE walk_packed(struct walk *w, const ProtobufCFieldDescriptor *field,
                             struct bytes span) {
     struct reader r = reader_of(span, field->name);
     while (reader_left(&r) > 0) {
         TRY(count_items(w, 1));
-        TRY(skip_value(&r, wire_type_of(field->type)));
+        TRY(read_past_field(&r, wire_type_of(field->type)));
     }
     return OK;
 }
@@ -132,7 +92,7 @@ static FALLIBLE walk_field(struct walk *w, const ProtobufCFieldDescriptor *field
     REQUIRE(wire_type == due, E_FORMAT, "%s: %s has wire type %u, want %u", w->what, field->name,
             wire_type, due);
     if (due != WIRE_BYTES) {
-        return skip_value(r, due);
+        return read_past_field(r, due);
     }
     TRY(read_delimited(&span, r));
     if (field->type == PROTOBUF_C_TYPE_STRING) {
@@ -165,7 +125,7 @@ static FALLIBLE walk_message(struct walk *w, const ProtobufCMessageDescriptor *t
         }
         REQUIRE(++unknown_count <= MESSAGE_UNKNOWN_FIELDS_MAX, E_FORMAT,
                 "%s has more than %d unknown fields", w->what, MESSAGE_UNKNOWN_FIELDS_MAX);
-        TRY(skip_value(&r, key & 7));
+        TRY(read_past_field(&r, key & 7));
     }
     return OK;
 }
