@@ -1,10 +1,12 @@
-/* The options that choose a backend, the same in every command that computes. */
+/* The words that commands which compute have in common: the key, and the options that choose a backend. */
 #pragma once
 #include "node/cli/args.h"
 #include "node/daemon/backends.h"
 
 enum { THREADS_MAX = 1024 };
 
+#define POSITIONAL_KEY                                                                             \
+    { .name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key" }
 #define OPTION_BACKEND                                                                             \
     {                                                                                              \
         .kind = OPTION_CHOICE, .name = "backend", .value = "auto|cuda|cpu", .fallback = "auto",    \

@@ -196,7 +196,7 @@ static enum err run(struct args *args) {
 }
 
 static const struct option options[] = {
-    OPTION_SYNTH_CURVE,
+    OPTION_CURVE,
     {.kind = OPTION_NUMBER,
      .name = "log2",
      .value = "N",

@@ -183,7 +183,7 @@ static enum err run_bench(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {0},
 };
 static const struct option options[] = {
@@ -192,18 +192,12 @@ static const struct option options[] = {
      .value = "no|dense|bits|porep",
      .fallback = "no",
      .text = "Instead of KEY: that of `key synth`, made in memory by the same backend."},
-    {.kind = OPTION_NUMBER,
-     .name = "log2",
-     .value = "N",
-     .fallback = "16",
-     .least = SYNTH_LOG2_MIN,
-     .most = SYNTH_LOG2_MAX,
-     .text = "With --synth: the domain has 2^N rows."},
+    OPTION_LOG2(SYNTH_LOG2_MIN, SYNTH_LOG2_MAX, "With --synth: the domain has 2^N rows."),
     {.kind = OPTION_SWITCH,
      .name = "pin",
      .text =
          "From page-locked memory: a copy of the native KEY, or the key of --synth where it is."},
-    OPTION_SYNTH_CURVE,
+    OPTION_CURVE,
     OPTION_SYNTH_SEED,
     OPTION_BACKEND,
     OPTION_THREADS,

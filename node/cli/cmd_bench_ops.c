@@ -306,16 +306,7 @@ static enum err run_field(struct args *args) {
     return OK;
 }
 
-#define OPTION_CURVE                                                                               \
-    {                                                                                              \
-        .kind = OPTION_CHOICE, .name = "curve", .value = "bn128|bls12381", .fallback = "bn128",    \
-        .text = "Curve."                                                                           \
-    }
-#define OPTION_LOG2                                                                                \
-    {                                                                                              \
-        .kind = OPTION_NUMBER, .name = "log2", .value = "N", .fallback = "16", .least = LOG2_MIN,  \
-        .most = BENCH_LOG2_MAX, .text = "Elements are 2^N."                                        \
-    }
+#define OPTION_ELEMENTS(LEAST) OPTION_LOG2(LEAST, BENCH_LOG2_MAX, "Elements are 2^N.")
 
 static const struct option msm_options[] = {
     OPTION_CURVE,
@@ -329,7 +320,7 @@ static const struct option msm_options[] = {
      .value = "uniform|skewed|bits|equal",
      .fallback = "uniform",
      .text = "All full-size; one of 16 such; 97 of 100 zero or one; all the same full-size one."},
-    OPTION_LOG2,
+    OPTION_ELEMENTS(LOG2_MIN),
     OPTION_BACKEND,
     OPTION_DEVICE,
     OPTION_THREADS,
@@ -339,24 +330,15 @@ static const struct option msm_options[] = {
     OPTIONS_END,
 };
 static const struct option ntt_options[] = {
-    OPTION_CURVE,    OPTION_LOG2, OPTION_BACKEND, OPTION_DEVICE, OPTION_THREADS,
-    OPTION_CPU_TIER, OPTION_RUNS, OPTION_WARMUPS, OPTIONS_END,
+    OPTION_CURVE,   OPTION_ELEMENTS(LOG2_MIN), OPTION_BACKEND, OPTION_DEVICE,
+    OPTION_THREADS, OPTION_CPU_TIER,           OPTION_RUNS,    OPTION_WARMUPS,
+    OPTIONS_END,
 };
 static const struct option h_options[] = {
-    OPTION_CURVE,
-    {.kind = OPTION_NUMBER,
-     .name = "log2",
-     .value = "N",
-     .fallback = "16",
-     .least = SYNTH_LOG2_MIN,
-     .most = BENCH_LOG2_MAX,
-     .text = "Elements are 2^N."},
-    OPTION_BACKEND,
-    OPTION_DEVICE,
-    OPTION_THREADS,
-    OPTION_CPU_TIER,
-    OPTION_RUNS,
-    OPTION_WARMUPS,
+    OPTION_CURVE,   OPTION_ELEMENTS(SYNTH_LOG2_MIN),
+    OPTION_BACKEND, OPTION_DEVICE,
+    OPTION_THREADS, OPTION_CPU_TIER,
+    OPTION_RUNS,    OPTION_WARMUPS,
     OPTIONS_END,
 };
 static const struct option field_options[] = {

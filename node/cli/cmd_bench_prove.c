@@ -197,7 +197,7 @@ static enum err run_bench(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {.name = "WITNESS", .fallback = "witness.wtns", .text = "witness of the key's circuit"},
     {0},
 };
@@ -209,17 +209,11 @@ static const struct option options[] = {
      .text =
          "Instead of KEY and WITNESS: those of `key synth`, made in memory by the same backend, "
          "no file."},
-    {.kind = OPTION_NUMBER,
-     .name = "log2",
-     .value = "N",
-     .fallback = "16",
-     .least = SYNTH_LOG2_MIN,
-     .most = SYNTH_LOG2_MAX,
-     .text = "With --synth: the domain has 2^N rows."},
+    OPTION_LOG2(SYNTH_LOG2_MIN, SYNTH_LOG2_MAX, "With --synth: the domain has 2^N rows."),
     {.kind = OPTION_SWITCH,
      .name = "pin",
      .text = "With --synth: the witness in page-locked memory."},
-    OPTION_SYNTH_CURVE,
+    OPTION_CURVE,
     OPTION_SYNTH_SEED,
     OPTION_BACKEND,
     OPTION_THREADS,

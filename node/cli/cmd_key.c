@@ -230,7 +230,7 @@ static enum err run_export(struct args *args) {
 }
 
 static const struct positional key_positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {0},
 };
 static const struct option inspect_options[] = {
@@ -244,7 +244,7 @@ static const struct option inspect_options[] = {
 static const struct option check_options[] = {OPTION_THREADS, OPTION_INSECURE, OPTION_JSON,
                                               OPTIONS_END};
 static const struct positional export_positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {.name = "VKEY", .fallback = "verification_key.json", .text = "where the verifying key goes"},
     {0},
 };

@@ -84,14 +84,9 @@ static const struct positional positionals[] = {
     {0},
 };
 static const struct option options[] = {
-    {.kind = OPTION_NUMBER,
-     .name = "log2",
-     .value = "N",
-     .fallback = "16",
-     .least = SYNTH_LOG2_MIN,
-     .most = SYNTH_LOG2_MAX,
-     .text = "The domain has 2^N rows; a native key of them takes up to 600 bytes each."},
-    OPTION_SYNTH_CURVE,
+    OPTION_LOG2(SYNTH_LOG2_MIN, SYNTH_LOG2_MAX,
+                "The domain has 2^N rows; a native key of them takes up to 600 bytes each."),
+    OPTION_CURVE,
     {.kind = OPTION_SWITCH,
      .name = "native",
      .text =

@@ -109,7 +109,7 @@ static enum err run_plan(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {0},
 };
 static const struct option options[] = {

@@ -280,7 +280,7 @@ static enum err run_prove(struct args *args) {
 }
 
 static const struct positional positionals[] = {
-    {.name = "KEY", .fallback = "circuit_final.zkey", .text = "proving key"},
+    POSITIONAL_KEY,
     {.name = "WITNESS", .fallback = "witness.wtns", .text = "witness of the key's circuit"},
     {.name = "PROOF", .fallback = "proof.json", .text = "where the proof goes"},
     {.name = "PUBLIC", .fallback = "public.json", .text = "where the public signals go"},

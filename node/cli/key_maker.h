@@ -39,10 +39,15 @@ struct key_maker_files {
 };
 FALLIBLE key_maker_write(struct key_maker *m, const struct key_maker_files *files);
 
-#define OPTION_SYNTH_CURVE                                                                         \
+#define OPTION_CURVE                                                                               \
     {                                                                                              \
         .kind = OPTION_CHOICE, .name = "curve", .value = "bn128|bls12381", .fallback = "bn128",    \
         .text = "Curve."                                                                           \
+    }
+#define OPTION_LOG2(LEAST, MOST, TEXT)                                                             \
+    {                                                                                              \
+        .kind = OPTION_NUMBER, .name = "log2", .value = "N", .fallback = "16", .least = (LEAST),   \
+        .most = (MOST), .text = TEXT                                                               \
     }
 #define OPTION_SYNTH_SEED                                                                          \
     {                                                                                              \
