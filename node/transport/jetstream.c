@@ -20,7 +20,6 @@
 /* --- Answers --- */
 
 enum js_code {
-    JS_UNAVAILABLE = 10008,
     JS_CONSUMER_NOT_FOUND = 10014,
     JS_NO_SPACE = 10023,
     JS_NO_MESSAGE = 10037,
@@ -32,12 +31,18 @@ enum js_code {
     JS_STREAM_NOT_FOUND = 10059,
     JS_WRONG_LAST_SEQUENCE = 10071,
     JS_NOT_ENABLED = 10076,
-    JS_STORE_FAILED = 10077,
-    JS_CONSUMER_EXISTS = 10148
+    JS_STORE_FAILED = 10077
 };
 
-static enum err js_error(int code, const char *text, const char *doing) {
-    switch (code) {
+/* What the server says of a request that it does not fulfil. */
+struct refusal {
+    int code;         /* err_code, or where an answer has none the negative status - 1; 0: none */
+    const char *text; /* lent from the answer */
+};
+
+static enum err js_error(const struct refusal *refusal, const char *doing) {
+    const char *text = refusal->text;
+    switch (refusal->code) {
     case JS_TOO_LARGE:
         return err_set(E_LIMIT, "%s: %s", doing, text);
     case JS_NO_SPACE:
@@ -50,7 +55,7 @@ static enum err js_error(int code, const char *text, const char *doing) {
         return err_set(E_NET, "%s: the NATS server runs without JetStream (start it with -js)",
                        doing);
     default:
-        return err_set(E_NET, "%s: server says %d: %s", doing, code, text);
+        return err_set(E_NET, "%s: server says %d: %s", doing, refusal->code, text);
     }
 }
 
@@ -69,41 +74,33 @@ static const char *text_in(const cJSON *object, const char *name) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* err_code of an answer's error, 0 if it has none; its text in *text. */
-static int error_in(const cJSON *answer, const char **text) {
+static struct refusal error_in(const cJSON *answer) {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(answer, "error");
-    *text = "";
     if (!cJSON_IsObject(error)) {
-        return 0;
+        return (struct refusal){0, ""};
     }
-    *text = text_in(error, "description");
     int code = (int)number_in(error, "err_code");
-    return code ? code : -(int)number_in(error, "code") - 1;
+    return (struct refusal){code ? code : -(int)number_in(error, "code") - 1,
+                            text_in(error, "description")};
 }
 
-/* One request to the API. *code is 0 when it succeeded; other codes are the caller's to judge (js_error). */
-static FALLIBLE api(cJSON **answer, int *code, struct nats_transport *t, const char *subject,
-                    struct bytes body) {
+/* One request to the API. A refusal is the caller's to judge (js_error). */
+static FALLIBLE api(cJSON **answer, struct refusal *refusal, struct nats_transport *t,
+                    const char *subject, struct bytes body) {
     struct message reply = {0};
     TRY(nats_ops.request(&reply, &t->base, subject, body, 0));
     enum err err = json_parse(answer, reply.data, subject);
     message_done(&reply);
     TRY(err);
-    const char *text;
-    *code = error_in(*answer, &text);
+    *refusal = error_in(*answer);
     return OK;
 }
 
 /* The same where every error is one. */
 FALLIBLE js_api(cJSON **answer, struct nats_transport *t, const char *subject, struct bytes body) {
-    int code;
-    TRY(api(answer, &code, t, subject, body));
-    if (code != 0) {
-        const char *text;
-        error_in(*answer, &text);
-        return js_error(code, text, subject);
-    }
-    return OK;
+    struct refusal refusal;
+    TRY(api(answer, &refusal, t, subject, body));
+    return refusal.code ? js_error(&refusal, subject) : OK;
 }
 
 void js_subject(char out[API_SUBJECT_BYTES], const char *verb, const char *stream,
@@ -192,32 +189,29 @@ FALLIBLE js_stream_ensure(struct transport *base, const struct stream_config *co
     char subject[API_SUBJECT_BYTES];
     AUTO(text_free) struct text json = {0};
     AUTO(json_free) cJSON *answer = NULL;
-    int code;
+    struct refusal refusal;
     stream_json(&json, config);
     TRY(text_done(&json));
     js_subject(subject, "STREAM.CREATE", config->name, NULL);
-    TRY(api(&answer, &code, nats_of(base), subject, text_bytes(&json)));
-    if (code == JS_STREAM_EXISTS) {
+    TRY(api(&answer, &refusal, nats_of(base), subject, text_bytes(&json)));
+    if (refusal.code == JS_STREAM_EXISTS) {
         TRY(check_existing(nats_of(base), config));
         js_subject(subject, "STREAM.UPDATE", config->name, NULL);
         json_free(&answer);
         return config->replace_limits ? js_api(&answer, nats_of(base), subject, text_bytes(&json))
                                       : OK;
     }
-    const char *text;
-    error_in(answer, &text);
-    return code ? js_error(code, text, subject) : OK;
+    return refusal.code ? js_error(&refusal, subject) : OK;
 }
 
 FALLIBLE js_stream_delete(struct transport *base, const char *name) {
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *answer = NULL;
-    int code;
-    const char *text;
+    struct refusal refusal;
     js_subject(subject, "STREAM.DELETE", name, NULL);
-    TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
-    error_in(answer, &text);
-    return code == 0 || code == JS_STREAM_NOT_FOUND ? OK : js_error(code, text, subject);
+    TRY(api(&answer, &refusal, nats_of(base), subject, bytes_of(NULL, 0)));
+    return refusal.code == 0 || refusal.code == JS_STREAM_NOT_FOUND ? OK
+                                                                    : js_error(&refusal, subject);
 }
 
 FALLIBLE js_stream_info(struct stream_info *out, struct transport *base, const char *name) {
@@ -260,19 +254,17 @@ FALLIBLE js_stream_delete_message(bool *found, struct transport *base, const cha
                                   uint64_t sequence) {
     char subject[API_SUBJECT_BYTES], body[64];
     AUTO(json_free) cJSON *answer = NULL;
-    int code;
-    const char *text;
+    struct refusal refusal;
     js_subject(subject, "STREAM.MSG.DELETE", name, NULL);
     snprintf(body, sizeof body, "{\"seq\":%" PRIu64 ",\"no_erase\":true}", sequence);
-    TRY(api(&answer, &code, nats_of(base), subject, bytes_of(body, strlen(body))));
-    error_in(answer, &text);
+    TRY(api(&answer, &refusal, nats_of(base), subject, bytes_of(body, strlen(body))));
     /* A sequence that is gone is 10043, or the general "deletion failed" with that text. */
-    bool gone = code == JS_SEQUENCE_NOT_FOUND || code == JS_NO_MESSAGE ||
-                strstr(text, "not found") || strstr(text, "no message found");
-    if (code != 0 && !gone) {
-        return js_error(code, text, subject);
+    bool gone = refusal.code == JS_SEQUENCE_NOT_FOUND || refusal.code == JS_NO_MESSAGE ||
+                strstr(refusal.text, "not found") || strstr(refusal.text, "no message found");
+    if (refusal.code != 0 && !gone) {
+        return js_error(&refusal, subject);
     }
-    *found = code == 0;
+    *found = refusal.code == 0;
     return OK;
 }
 
@@ -385,17 +377,16 @@ FALLIBLE js_stream_get(struct message *out, bool *found, struct transport *base,
 
 static FALLIBLE publish_answer(struct publish_ack *out, struct bytes data, const char *subject) {
     AUTO(json_free) cJSON *answer = NULL;
-    const char *text;
     TRY(json_parse(&answer, data, "publish acknowledgement"));
-    int code = error_in(answer, &text);
-    if (code == JS_WRONG_LAST_SEQUENCE) {
+    struct refusal refusal = error_in(answer);
+    if (refusal.code == JS_WRONG_LAST_SEQUENCE) {
         *out = (struct publish_ack){.outcome = PUBLISH_CONFLICT};
         return OK;
     }
-    if (code != 0) {
+    if (refusal.code != 0) {
         char doing[200];
         snprintf(doing, sizeof doing, "publish to %s", subject);
-        return js_error(code, text, doing);
+        return js_error(&refusal, doing);
     }
     out->sequence = count_in(answer, "seq");
     REQUIRE(out->sequence > 0, E_NET, "publish to %s: answered by something that is no stream",
@@ -487,31 +478,26 @@ FALLIBLE js_consumer_ensure(struct transport *base, const struct consumer_config
 FALLIBLE js_consumer_delete(struct transport *base, const char *stream, const char *name) {
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *answer = NULL;
-    int code;
-    const char *text;
+    struct refusal refusal;
     js_subject(subject, "CONSUMER.DELETE", stream, name);
-    TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
-    error_in(answer, &text);
-    return code == 0 || code == JS_CONSUMER_NOT_FOUND || code == JS_STREAM_NOT_FOUND
-               ? OK
-               : js_error(code, text, subject);
+    TRY(api(&answer, &refusal, nats_of(base), subject, bytes_of(NULL, 0)));
+    bool gone = refusal.code == JS_CONSUMER_NOT_FOUND || refusal.code == JS_STREAM_NOT_FOUND;
+    return refusal.code == 0 || gone ? OK : js_error(&refusal, subject);
 }
 
 FALLIBLE js_consumer_info(struct consumer_info *out, bool *found, struct transport *base,
                           const char *stream, const char *name) {
     char subject[API_SUBJECT_BYTES];
     AUTO(json_free) cJSON *answer = NULL;
-    int code;
-    const char *text;
+    struct refusal refusal;
     js_subject(subject, "CONSUMER.INFO", stream, name);
-    TRY(api(&answer, &code, nats_of(base), subject, bytes_of(NULL, 0)));
-    error_in(answer, &text);
-    if (code == JS_CONSUMER_NOT_FOUND) {
+    TRY(api(&answer, &refusal, nats_of(base), subject, bytes_of(NULL, 0)));
+    if (refusal.code == JS_CONSUMER_NOT_FOUND) {
         *found = false;
         return OK;
     }
-    if (code != 0) {
-        return js_error(code, text, subject);
+    if (refusal.code != 0) {
+        return js_error(&refusal, subject);
     }
     const cJSON *delivered = cJSON_GetObjectItemCaseSensitive(answer, "delivered");
     const cJSON *floor = cJSON_GetObjectItemCaseSensitive(answer, "ack_floor");
