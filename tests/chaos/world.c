@@ -27,12 +27,7 @@ enum { SLACK_BYTES = 65536, LINE_BYTES = 4096 };
 static size_t words_of(char line[LINE_BYTES], const char *pid) {
     char path[300];
     snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
-    FILE *file = fopen(path, "re");
-    size_t len = file ? fread(line, 1, LINE_BYTES, file) : 0;
-    if (file) {
-        fclose(file);
-    }
-    return len;
+    return check_file(line, LINE_BYTES, path);
 }
 
 static bool has_word(const char *line, size_t len, const char *word) {

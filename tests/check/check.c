@@ -1,5 +1,6 @@
 /* Runs claims one after the other; a failed check jumps back here. */
 #include "tests/check/check.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 
 #include <setjmp.h>
@@ -32,6 +33,16 @@ const char *check_vectors(const char *tail) {
     const char *root = getenv("BELLOWS_VECTORS");
     snprintf(path, sizeof paths[0], "%s/%s", root ? root : "tests/vectors", tail);
     return path;
+}
+
+size_t check_file(void *out, size_t out_bytes, const char *path) {
+    FILE *file = fopen(path, "re");
+    size_t len = file ? fread(out, 1, out_bytes - 1, file) : 0;
+    if (file) {
+        fclose(file);
+    }
+    ((char *)out)[len] = '\0';
+    return len;
 }
 
 void check_skip(const char *why, ...) {
@@ -155,4 +166,16 @@ int check_main(int argc, char **argv, const struct check_claim *claims, size_t c
         return 1;
     }
     return counts[PASSED] == 0 && counts[SKIPPED] > 0 ? 77 : 0;
+}
+
+int check_main_in(char **dir, int argc, char **argv, const struct check_claim *claims,
+                  size_t claims_count) {
+    if (dir_make_temp(dir, "bellows-check") != OK) {
+        fprintf(stderr, "%s\n", err_detail());
+        return 1;
+    }
+    int rc = check_main(argc, argv, claims, claims_count);
+    IGNORE(dir_remove_tree(*dir));
+    mem_free(*dir);
+    return rc;
 }

@@ -34,10 +34,15 @@ struct check_claim {
 };
 
 int check_main(int argc, char **argv, const struct check_claim *claims, size_t claims_count);
+/* The same with *dir a new folder while the claims run, empty at first. */
+int check_main_in(char **dir, int argc, char **argv, const struct check_claim *claims,
+                  size_t claims_count);
 struct rng *
 check_rng(void); /* seeded per claim from --seed or the OS; printed when the claim fails */
 const char *
 check_vectors(const char *tail); /* path below tests/vectors; a static buffer, eight in rotation */
+/* The first out_bytes - 1 bytes of a file and a NUL; how many they are, 0 when there is no such file. */
+size_t check_file(void *out, size_t out_bytes, const char *path);
 /* Runs `run` again and again, failing its first allocation, then its second, … until it gets through. Each failure must
  * come back as E_LIMIT and leave no block behind; `run` frees what it made. Returns how many allocations there were. */
 long check_allocations(enum err (*run)(void *ctx), void *ctx);

@@ -1,5 +1,6 @@
-/* Fork, exec, read to the end, wait. */
+/* Fork, exec, read to the end, wait; or through node/daemon/child.h, with a look every 5 ms. */
 #include "tests/check/command.h"
+#include "node/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,4 +62,21 @@ int check_command(char *out, size_t out_bytes, const char *dir, const char *cons
     struct check_command c;
     check_command_start(&c, dir, argv);
     return check_command_finish(&c, out, out_bytes);
+}
+
+void check_run(struct ran *out, const struct child_options *options, unsigned wait_s) {
+    enum { LOOKS_PER_S = 200 };
+    struct child child;
+    struct child_end end = {0};
+    bool ended = false;
+    CHECK_OK(child_start(&child, options));
+    for (unsigned n = 0; n < LOOKS_PER_S * wait_s && !ended; n++) {
+        clock_sleep_ns(UINT64_C(1000000000) / LOOKS_PER_S);
+        child_poll(&ended, &end, &child);
+    }
+    child_stop(&child, 0);
+    CHECK_MSG(ended, "%s %s: still runs after %u s", options->argv[0],
+              options->argv[1] ? options->argv[1] : "", wait_s);
+    check_file(out->out, sizeof out->out, options->log_path);
+    out->exit_code = end.exit_code;
 }

@@ -129,15 +129,9 @@ static void spawn(struct check_server *s) {
 
 /* The port from "<dir>/nats-server_<pid>.ports": {"nats":["nats://127.0.0.1:PORT"],…}. 0 while it is not there. */
 static unsigned read_port(const struct check_server *s) {
-    char path[320], text[1024] = "";
+    char path[320], text[1024];
     snprintf(path, sizeof path, "%s/nats-server_%d.ports", s->dir, (int)s->pid);
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        return 0;
-    }
-    size_t len = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[len] = '\0';
+    check_file(text, sizeof text, path);
     const char *at = strstr(text, "127.0.0.1:");
     return at && strchr(at, '}') ? (unsigned)strtoul(at + strlen("127.0.0.1:"), NULL, 10) : 0;
 }

@@ -347,9 +347,7 @@ static void claim_bellman(void) {
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
     CHECK_HAS(ran.out, "out/proof.bin");
     snprintf(path, sizeof path, "%s/out/proof.bin", h.dir);
-    FILE *file = fopen(path, "re");
-    CHECK(file && fread(proofs, 1, sizeof proofs, file) == 2 * 192);
-    fclose(file);
+    CHECK_EQ(2 * 192, check_file(proofs, sizeof proofs, path));
     host_run(&ran, &h, "key export-vkey %%/bits.key %%/vkey.json");
     CHECK_EQ(0, ran.exit_code);
     for (int i = 0; i < 2; i++) {
@@ -363,9 +361,7 @@ static void claim_bellman(void) {
     CHECK_EQ(0, ran.exit_code);
     snprintf(path, sizeof path, "%s/again/proof.bin", h.dir);
     uint8_t again[1000];
-    file = fopen(path, "re");
-    CHECK(file && fread(again, 1, sizeof again, file) == 2 * 192);
-    fclose(file);
+    CHECK_EQ(2 * 192, check_file(again, sizeof again, path));
     CHECK_MEM(proofs, again, 2 * 192);
     host_stop(&h);
 }
@@ -383,13 +379,9 @@ static void claim_repeats_and_refusals(void) {
     CHECK_EQ(1, host_stream_count(&h, "DONE"));
     char path[600], a[4096] = "", b[4096] = "";
     snprintf(path, sizeof path, "%s/a/proof.json", h.dir);
-    FILE *file = fopen(path, "re");
-    CHECK(file && fread(a, 1, sizeof a - 1, file) > 0);
-    fclose(file);
+    CHECK(check_file(a, sizeof a, path) > 0);
     snprintf(path, sizeof path, "%s/b/proof.json", h.dir);
-    file = fopen(path, "re");
-    CHECK(file && fread(b, 1, sizeof b - 1, file) > 0);
-    fclose(file);
+    CHECK(check_file(b, sizeof b, path) > 0);
     CHECK_STR(a, b); /* the first result, not a second proof */
     host_run(&ran, &h,
              "submit @bls12381/mul/circuit.zkey @bls12381/mul/witness.wtns --allow-insecure-keys "
@@ -445,17 +437,22 @@ static bool all_queued(void *ctx) {
     return host_stream_count(ctx, "JOBS") == 0;
 }
 
+/* The same server, with what it stored, after some time without. */
+static void restart_server(struct host *h, uint64_t away_ns) {
+    check_server_kill(&h->server);
+    clock_sleep_ns(away_ns);
+    check_server_up(&h->server, false);
+    transport_close(&h->user.link);
+    host_connect(h);
+}
+
 static void claim_restarted_server(void) {
     struct host h;
     host_start(&h);
     submit_many(&h, 100);
     wait_until(all_queued, &h, "all jobs are taken in");
-    check_server_kill(&h.server);
-    clock_sleep_ns(SECOND);
-    check_server_up(&h.server, false);
+    restart_server(&h, SECOND);
     host_start_node(&h, 0, 2, NULL);
-    transport_close(&h.user.link);
-    host_connect(&h);
     check_many(&h, 100);
     host_stop(&h);
 }
@@ -466,11 +463,7 @@ static void claim_server_restarts_while_working(void) {
     host_start_node(&h, 0, 2, NULL);
     host_wait_for_lanes(&h, 2);
     submit_many(&h, 60);
-    check_server_kill(&h.server);
-    clock_sleep_ns(SECOND / 2);
-    check_server_up(&h.server, false);
-    transport_close(&h.user.link);
-    host_connect(&h);
+    restart_server(&h, SECOND / 2);
     check_many(&h, 60);
     host_stop(&h);
 }

@@ -207,11 +207,7 @@ pid_t host_lane_pid(struct host *h, unsigned node_idx, unsigned gpu) {
 static bool is_ours(const struct host *h, pid_t pid) {
     char path[64], line[4096];
     snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
-    FILE *file = fopen(path, "re");
-    size_t len = file ? fread(line, 1, sizeof line, file) : 0;
-    if (file) {
-        fclose(file);
-    }
+    size_t len = check_file(line, sizeof line, path);
     return len > 0 && memmem(line, len, h->dir, strlen(h->dir)) != NULL;
 }
 
@@ -254,25 +250,9 @@ void host_run(struct ran *out, struct host *h, const char *format, ...) {
     argv[count + 1] = NULL;
     snprintf(log, sizeof log, "%s/command%u.out", h->dir, h->commands++);
     snprintf(server, sizeof server, "BELLOWS_SERVER=%s", h->server.url);
-    struct child child;
-    struct child_end end = {0};
-    bool ended = false;
-    CHECK_OK(child_start(&child, &(struct child_options){.argv = argv,
-                                                         .log_path = log,
-                                                         .env = {server, runtime_variable(h)}}));
-    for (int n = 0; n < 6000 && !ended; n++) {
-        clock_sleep_ns(SECOND / 200);
-        child_poll(&ended, &end, &child);
-    }
-    child_stop(&child, 0);
-    CHECK_MSG(ended, "bellows %s: still runs after 30 s", line);
-    FILE *file = fopen(log, "re");
-    size_t len = file ? fread(out->out, 1, sizeof out->out - 1, file) : 0;
-    if (file) {
-        fclose(file);
-    }
-    out->out[len] = 0;
-    out->exit_code = end.exit_code;
+    const struct child_options options = {
+        .argv = argv, .log_path = log, .env = {server, runtime_variable(h)}};
+    check_run(out, &options, 30);
 }
 
 unsigned processes_with(const char *text) {
@@ -287,11 +267,7 @@ unsigned processes_with(const char *text) {
             continue;
         }
         snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
-        FILE *file = fopen(path, "re");
-        size_t len = file ? fread(line, 1, sizeof line - 1, file) : 0;
-        if (file) {
-            fclose(file);
-        }
+        size_t len = check_file(line, sizeof line, path);
         found += len > 0 && memmem(line, len, text, strlen(text)) != NULL;
     }
     closedir(proc);

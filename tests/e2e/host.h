@@ -6,7 +6,7 @@
  * Threads  the claim's.
  */
 #pragma once
-#include "node/daemon/child.h"
+#include "tests/check/command.h"
 #include "tests/check/server.h"
 #include "tests/unit/daemon/submitter.h"
 
@@ -51,11 +51,6 @@ void host_signal_lane(struct host *h, unsigned node_idx, unsigned gpu, int numbe
 /* Messages in the fleet's stream with this tail: "DONE". */
 uint64_t host_stream_count(struct host *h, const char *tail);
 
-/* What a command printed and how it ended. */
-struct ran {
-    int exit_code;
-    char out[16384]; /* standard output and error */
-};
 /* `bellows WORDS…`, the words separated by spaces; "@" at the front of a word stands for the vectors' folder, "%" for the host's. */
 void host_run(struct ran *out, struct host *h, const char *words, ...)
     __attribute__((format(printf, 3, 4)));

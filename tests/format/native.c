@@ -3,6 +3,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "tests/format/damaged.h"
+#include "tests/unit/groth16/terms.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -34,28 +35,6 @@ static void make(const char *zkey) {
     struct key *key = open_key(zkey);
     CHECK_OK(native_write(native_path, key));
     key_unref(&key);
-}
-
-/* Each term of the .zkey is a term of its row, with its value. */
-static void check_terms(const struct key *zkey, const struct key *native) {
-    struct bytes terms = key_terms_raw(zkey), dictionary = key_dictionary(native);
-    uint64_t found = 0;
-    for (size_t i = 0; i < terms.len / KEY_TERM_BYTES; i++) {
-        struct key_term t = key_term_at(terms, i);
-        const struct rows *rows = key_rows(native, t.matrix);
-        bool here = false;
-        for (uint32_t k = rows->start[t.row]; k < rows->start[t.row + 1]; k++) {
-            here = here || (rows->columns[k] == t.wire &&
-                            !memcmp(dictionary.ptr + SCALAR_BYTES * (size_t)rows->coefficients[k],
-                                    &t.value_r2, SCALAR_BYTES));
-        }
-        CHECK_MSG(here, "term %zu is missing", i);
-        found++;
-    }
-    for (unsigned m = 0; m < 2; m++) {
-        found -= key_rows(native, m)->start[key_shape(native)->domain_size];
-    }
-    CHECK_EQ(0, found);
 }
 
 static void check_case(const char *path) {

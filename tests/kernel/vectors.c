@@ -29,22 +29,29 @@ static uint32_t row_length(uint32_t longest) {
                                   : rng_below(check_rng(), longest));
 }
 
+/* 1 and -1, then edges_count edge cases, then anything. */
+static void dictionary_make(struct matrix *m, const struct curve *c, uint32_t count,
+                            uint32_t edges_count) {
+    AUTO(mem_free_ptr) struct scalar *edges = scalars_random(c, edges_count + 1, MIX_EDGES);
+    struct scalar zero = {{0}};
+    ASSERT(2 + edges_count <= count);
+    m->dictionary_count = count;
+    m->dictionary = scalars_random(c, count, MIX_UNIFORM);
+    memcpy(m->dictionary + 2, edges, edges_count * sizeof *edges);
+    m->dictionary[0] = (struct scalar){{1}};
+    c->scalar_sub(&m->dictionary[1], &zero, &m->dictionary[0]);
+    CHECK_OK(mem_new(&m->constants, count, GPU_CONSTANT_BYTES));
+    for (uint32_t i = 0; i < count; i++) {
+        gpu_curve_of(c->id)->constant(m->constants + (size_t)i * GPU_CONSTANT_BYTES,
+                                      m->dictionary[i].w);
+    }
+}
+
 static void matrix_make(struct matrix *m, const struct curve *c, uint32_t rows, uint32_t columns,
                         uint32_t longest) {
     enum { DICTIONARY = 300 };
     m->rows = rows;
-    m->dictionary_count = DICTIONARY;
-    m->dictionary = scalars_random(c, DICTIONARY, MIX_UNIFORM);
-    AUTO(mem_free_ptr) struct scalar *edges = scalars_random(c, DICTIONARY, MIX_EDGES);
-    struct scalar zero = {{0}};
-    memcpy(m->dictionary + 2, edges, 100 * sizeof *edges);
-    m->dictionary[0] = (struct scalar){{1}};
-    c->scalar_sub(&m->dictionary[1], &zero, &m->dictionary[0]);
-    CHECK_OK(mem_new(&m->constants, DICTIONARY, GPU_CONSTANT_BYTES));
-    for (uint32_t i = 0; i < DICTIONARY; i++) {
-        gpu_curve_of(c->id)->constant(m->constants + (size_t)i * GPU_CONSTANT_BYTES,
-                                      m->dictionary[i].w);
-    }
+    dictionary_make(m, c, DICTIONARY, 100);
     CHECK_OK(mem_new(&m->start, rows + 1, 4));
     for (uint32_t r = 0; r < rows; r++) {
         m->start[r + 1] = m->start[r] + row_length(longest);
@@ -225,16 +232,7 @@ static void matrix_bench_make(struct matrix *m, const struct curve *c, uint32_t 
     enum { DICTIONARY = 256 };
     uint32_t whole = tenths / 10, terms_max = rows * (whole + 1);
     m->rows = rows;
-    m->dictionary_count = DICTIONARY;
-    m->dictionary = scalars_random(c, DICTIONARY, MIX_UNIFORM);
-    struct scalar zero = {{0}};
-    m->dictionary[0] = (struct scalar){{1}};
-    c->scalar_sub(&m->dictionary[1], &zero, &m->dictionary[0]);
-    CHECK_OK(mem_new(&m->constants, DICTIONARY, GPU_CONSTANT_BYTES));
-    for (uint32_t i = 0; i < DICTIONARY; i++) {
-        gpu_curve_of(c->id)->constant(m->constants + (size_t)i * GPU_CONSTANT_BYTES,
-                                      m->dictionary[i].w);
-    }
+    dictionary_make(m, c, DICTIONARY, 0);
     CHECK_OK(mem_new_raw(&m->start, rows + 1, 4));
     CHECK_OK(mem_new_raw(&m->columns, terms_max, 4));
     CHECK_OK(mem_new_raw(&m->coefficients, terms_max, 4));

@@ -15,7 +15,7 @@ static const char submit[] = "submit @bn128/mul/circuit.zkey @bn128/mul/witness.
 
 /* Until `command` prints `text`, at most ten seconds. */
 static void await(struct site *s, const char *command, const char *text) {
-    struct site_ran ran;
+    struct ran ran;
     for (int n = 0; n < 100; n++) {
         site_run(&ran, s, OP, "%s", command);
         if (ran.exit_code == 0 && strstr(ran.out, text)) {
@@ -27,7 +27,7 @@ static void await(struct site *s, const char *command, const char *text) {
 }
 
 static void drain_and_resume(struct site *s, const char *target) {
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, OP, "drain %s --wait --timeout 30s --reason repair", target);
     CHECK_MSG(ran.exit_code == 0, "drain %s: %s", target, ran.out);
     CHECK_HAS(ran.out, "nothing is left on it");
@@ -39,7 +39,7 @@ static void drain_and_resume(struct site *s, const char *target) {
 
 static void claim_drain(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     site_start(&s);
     site_start_fleet(&s);
     site_run(&ran, &s, OP, "key push @bn128/mul/circuit.zkey --allow-insecure-keys");
@@ -77,7 +77,7 @@ static void claim_doctor(void) {
     static const char *const holders[] = {ADA, "submitter.other.bob", "worker.w0",
                                           OP,  "coordinator.c1",      "dashboard.wall"};
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     site_start(&s);
     site_start_fleet(&s);
     for (size_t i = 0; i < COUNT_OF(holders); i++) {
@@ -115,7 +115,7 @@ static void claim_doctor(void) {
 static void claim_top(void) {
     static const char *const holders[] = {OP, "dashboard.wall"};
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     site_start(&s);
     site_start_fleet(&s);
     clock_sleep_ns(3 * SECOND); /* a report or two */
@@ -133,7 +133,7 @@ static void claim_top(void) {
 /* A stream of the fleet lies on all three; without one of them everything goes on. */
 static void claim_cluster(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     struct message m = {0};
     char *info = NULL;
     site_start_cluster(&s);

@@ -289,7 +289,7 @@ static void claim_refused(void) {
 
 static void claim_door(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     char other[300];
     site_start(&s);
     AUTO(raw_close) struct raw nobody, stranger, late;
@@ -312,7 +312,7 @@ static void claim_door(void) {
 /* --- A fleet at work --- */
 
 static void operator_prepares(struct site *s, const char *key) {
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, OP, "key push @%s --allow-insecure-keys", key);
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
 }
@@ -329,7 +329,7 @@ static void check_unrefused(const struct site *s, const char *log) {
 }
 
 static void check_other_tenant(struct site *s) {
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, "submitter.other.bob", "status one --tenant acme");
     CHECK_EQ(4, ran.exit_code);
     CHECK_HAS(ran.out, "does not permit");
@@ -343,7 +343,7 @@ static void claim_job(void) {
     static const char submit[] = "submit @bn128/chain200/circuit.zkey "
                                  "@bn128/chain200/witness.wtns --allow-insecure-keys";
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     site_start(&s);
     site_start_fleet(&s);
     struct transport *wall = site_connect(&s, WALL);
@@ -406,7 +406,7 @@ static void claim_job(void) {
 
 static void claim_body_and_cancel(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     struct object_info info, found_info;
     bool found = false;
     struct stream_info bucket;
@@ -435,7 +435,7 @@ static void claim_body_and_cancel(void) {
 
 static void claim_quota(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     struct object_info info;
     static uint8_t body[1 << 20];
     unsigned stored = 0;

@@ -90,7 +90,7 @@ static unsigned search_folder(const char *dir, const struct forms *forms) {
 }
 
 static void run_ok(struct site *s, const char *who, const char *words) {
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, who, "%s", words);
     CHECK_MSG(ran.exit_code == 0, "bellows %s: %s", words, ran.out);
 }
@@ -98,7 +98,7 @@ static void run_ok(struct site *s, const char *who, const char *words) {
 /* Good, unsatisfied and damaged: what fails is what gets talked about. */
 static void claim_logs(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     struct witness w;
     unsigned told = 0;
     site_start(&s);
@@ -175,7 +175,7 @@ static void claim_nothing_left(void) {
     run_ok(&s, OP, "key push @bn128/chain200/circuit.zkey --allow-insecure-keys");
     /* Sixty times the witness is more than fits into a descriptor, so the last ones go into the bucket. */
     AUTO(text_free) struct text words = {0};
-    struct site_ran ran;
+    struct ran ran;
     text_add(&words, "submit @bn128/chain200/circuit.zkey");
     for (int i = 0; i < 60; i++) {
         text_add(&words, " @bn128/chain200/witness.wtns");
@@ -208,7 +208,7 @@ static void claim_nothing_left(void) {
 
 static void claim_files(void) {
     struct site s;
-    struct site_ran ran;
+    struct ran ran;
     site_start(&s);
     struct stat st;
     CHECK(stat(s.certs, &st) == 0 && (st.st_mode & 0777) == 0700);

@@ -40,7 +40,7 @@ static const char *runtime_variable(const struct site *s) {
 /* --- Certificates and server --- */
 
 static void run_ok(struct site *s, const char *words) {
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, NULL, "%s", words);
     CHECK_MSG(ran.exit_code == 0, "bellows %s: %s", words, ran.out);
 }
@@ -259,19 +259,16 @@ void site_start_fleet(struct site *s) {
     }
     CHECK_MSG(ready, "the lane is not ready after 60 s; logs in %s", s->dir);
     transport_close(&op);
-    struct site_ran ran;
+    struct ran ran;
     site_run(&ran, s, "operator.op", "tenant acme --quota 16MiB");
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
     site_run(&ran, s, "operator.op", "tenant other --quota 64MiB --json");
     CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
 }
 
-void site_run(struct site_ran *out, struct site *s, const char *holder, const char *format, ...) {
+void site_run(struct ran *out, struct site *s, const char *holder, const char *format, ...) {
     char line[4096], log[SITE_PATH_BYTES];
     struct words w = {0};
-    struct child child;
-    struct child_end end = {0};
-    bool ended = false;
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -288,20 +285,7 @@ void site_run(struct site_ran *out, struct site *s, const char *holder, const ch
         add_holder(&w, s, holder);
     }
     snprintf(log, sizeof log, "%s/command%u.out", s->dir, s->commands++);
-    CHECK_OK(child_start(
-        &child,
-        &(struct child_options){.argv = w.argv, .log_path = log, .env = {runtime_variable(s)}}));
-    for (int n = 0; n < 24000 && !ended; n++) {
-        clock_sleep_ns(SECOND / 200);
-        child_poll(&ended, &end, &child);
-    }
-    child_stop(&child, 0);
-    CHECK_MSG(ended, "bellows %s: still runs after 120 s", w.argv[1]);
-    FILE *file = fopen(log, "re");
-    size_t len = file ? fread(out->out, 1, sizeof out->out - 1, file) : 0;
-    if (file) {
-        fclose(file);
-    }
-    out->out[len] = 0;
-    out->exit_code = end.exit_code;
+    const struct child_options options = {
+        .argv = w.argv, .log_path = log, .env = {runtime_variable(s)}};
+    check_run(out, &options, 120);
 }

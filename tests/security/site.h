@@ -7,8 +7,8 @@
  */
 #pragma once
 #include "node/cli/roles.h"
-#include "node/daemon/child.h"
 #include "node/transport/fleet.h"
+#include "tests/check/command.h"
 #include "tests/check/server.h"
 
 enum { SITE_PATH_BYTES = 512, SITE_HOLDERS_COUNT = 7, SITE_SERVERS_MAX = 3 };
@@ -38,10 +38,6 @@ void site_weaken(struct site *s);
 /* A connection as the holder: "operator.op". transport_close. */
 struct transport *site_connect(const struct site *s, const char *holder);
 
-struct site_ran {
-    int exit_code;
-    char out[32768]; /* standard output and error */
-};
 /* `bellows WORDS…` as the holder (NULL: without server and certificates); "@" and "%" as in tests/e2e/host.h: vectors, folder. */
-void site_run(struct site_ran *out, struct site *s, const char *holder, const char *words, ...)
+void site_run(struct ran *out, struct site *s, const char *holder, const char *words, ...)
     __attribute__((format(printf, 4, 5)));

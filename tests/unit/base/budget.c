@@ -129,12 +129,5 @@ int main(int argc, char **argv) {
         {"without control groups the machine is the limit", claim_without},
         {"a failed allocation is E_LIMIT", claim_allocation},
     };
-    if (dir_make_temp(&root, "bellows-unit-budget") != OK) {
-        fprintf(stderr, "%s\n", err_detail());
-        return 1;
-    }
-    int rc = check_main(argc, argv, claims, COUNT_OF(claims));
-    IGNORE(dir_remove_tree(root));
-    mem_free(root);
-    return rc;
+    return check_main_in(&root, argc, argv, claims, COUNT_OF(claims));
 }

@@ -222,12 +222,5 @@ int main(int argc, char **argv) {
         {"the sample file in deploy is the table, and loads", claim_sample},
         {"a failed allocation is E_LIMIT", claim_allocation},
     };
-    if (dir_make_temp(&dir, "bellows-unit-config") != OK) {
-        fprintf(stderr, "%s\n", err_detail());
-        return 1;
-    }
-    int rc = check_main(argc, argv, claims, COUNT_OF(claims));
-    IGNORE(dir_remove_tree(dir));
-    mem_free(dir);
-    return rc;
+    return check_main_in(&dir, argc, argv, claims, COUNT_OF(claims));
 }

@@ -349,12 +349,5 @@ int main(int argc, char **argv) {
         {"dir_remove_tree removes only its own and follows no link", claim_remove},
         {"a failed allocation is E_LIMIT and leaves no file", claim_allocation},
     };
-    if (dir_make_temp(&dir, "bellows-unit-file") != OK) {
-        fprintf(stderr, "%s\n", err_detail());
-        return 1;
-    }
-    int rc = check_main(argc, argv, claims, COUNT_OF(claims));
-    IGNORE(dir_remove_tree(dir));
-    mem_free(dir);
-    return rc;
+    return check_main_in(&dir, argc, argv, claims, COUNT_OF(claims));
 }

@@ -1,8 +1,7 @@
 /* Both groups of one curve: additions against the chord and tangent rule, multiples against repeated addition,
  * membership in the subgroup against multiplication by r. Compiled once per curve. */
-#include "node/base/rng.h"
 #include "node/curve/subgroup_tmpl.h"
-#include "tests/check/check.h"
+#include "tests/unit/curve/random_tmpl.h"
 
 #define GROUP          g1
 #define GROUP_NAME     "G1"
@@ -17,19 +16,6 @@
 #define COORD_WORDS    (2 * FP_LIMBS)
 #define GROUP_IS_WHOLE 0
 #include "node/curve/check_tmpl.h"
-
-static fp fp_random(void) {
-    fp a;
-    do {
-        rng_fill(check_rng(), &a, sizeof a);
-        a.w[FP_LIMBS - 1] &= UINT64_MAX >> (64 * FP_LIMBS - FP_BITS);
-    } while (!fp_is_canonical(a.w));
-    return a;
-}
-
-static fp2 fp2_random(void) {
-    return (fp2){fp_random(), fp_random()};
-}
 
 #define GROUP           g1
 #define COORD           fp

@@ -1,18 +1,7 @@
 /* fp6 and fp12 of one curve against their definitions. Compiled once per curve. */
 #include "node/curve/pairing_tmpl.h"
-#include "tests/check/check.h"
+#include "tests/unit/curve/random_tmpl.h"
 
-static fp fp_random(void) {
-    fp a;
-    do {
-        rng_fill(check_rng(), &a, sizeof a);
-        a.w[FP_LIMBS - 1] &= UINT64_MAX >> (64 * FP_LIMBS - FP_BITS);
-    } while (!fp_is_canonical(a.w));
-    return a;
-}
-static fp2 fp2_random(void) {
-    return (fp2){fp_random(), fp_random()};
-}
 static fp6 fp6_random(void) {
     return (fp6){fp2_random(), fp2_random(), fp2_random()};
 }

@@ -9,6 +9,7 @@
 #include "node/key/rows.h"
 #include "proto/packed.h"
 #include "tests/check/check.h"
+#include "tests/unit/groth16/terms.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -314,27 +315,6 @@ static void make_native(struct room *r, struct maker *m, const struct synth *s, 
                                           .piece_points = piece};
     CHECK_OK(setup_make_native(give_room, r, &s->circuit, &options));
     CHECK_EQ(1, r->asked);
-}
-
-/* Each term of the .zkey, by its value, in its row of the native key. */
-static void check_terms(const struct key *zkey, const struct key *native) {
-    struct bytes terms = key_terms_raw(zkey), dictionary = key_dictionary(native);
-    uint64_t counts[2] = {0};
-    for (size_t i = 0; i < terms.len / KEY_TERM_BYTES; i++) {
-        struct key_term t = key_term_at(terms, i);
-        const struct rows *rows = key_rows(native, t.matrix);
-        bool here = false;
-        for (uint32_t k = rows->start[t.row]; k < rows->start[t.row + 1]; k++) {
-            here = here || (rows->columns[k] == t.wire &&
-                            !memcmp(dictionary.ptr + SCALAR_BYTES * (size_t)rows->coefficients[k],
-                                    &t.value_r2, SCALAR_BYTES));
-        }
-        CHECK_MSG(here, "term %zu is missing", i);
-        counts[t.matrix]++;
-    }
-    for (unsigned m = 0; m < 2; m++) {
-        CHECK_EQ(counts[m], key_rows(native, m)->start[key_shape(native)->domain_size]);
-    }
 }
 
 static void check_same_key(const struct key *zkey, const struct key *native) {
