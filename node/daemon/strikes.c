@@ -45,11 +45,15 @@ enum err strikes_load(struct strikes *out, const char *cache_dir, const char *de
         struct bytes_mut text = {0};
         TRY(path_of(path, cache_dir, device));
         if (file_exists(path)) {
-            TRY(file_read_all(&text, path, LINE_BYTES));
-            memcpy(line, text.ptr, text.len);
-            line[text.len] = 0;
-            mem_free(text.ptr);
-            read_line(&s, line, strikes_max);
+            enum err code = file_read_all(&text, path, LINE_BYTES);
+            if (code == OK) {
+                memcpy(line, text.ptr, text.len);
+                line[text.len] = 0;
+                mem_free(text.ptr);
+                read_line(&s, line, strikes_max);
+            } else if (code != E_LIMIT) { /* which is longer than any line of ours */
+                return code;
+            }
         }
     }
     *out = s;
