@@ -1,6 +1,7 @@
 /* What the device does for fixed.c beside additions: who is added to whom, and moving points. No curve is in it.
  *
  * Threads  as gpu.h.
+ * Errors   those of a launch: gpu.h.
  */
 #pragma once
 #include "cuda/gpu.h"

@@ -13,7 +13,7 @@
  * Layout   Points and scalars as in node/curve/curve.h: what a .zkey stores is what the device reads. A vector of Fr is
  *          32 bytes an element, any 256-bit representative of its residue class inside a computation, canonical where
  *          said so.
- * Threads  one thread per process drives the device.
+ * Threads  any; one at a time on a stream. gpu_open is for the thread that calls it: others reach the first visible device.
  * Errors   E_DEVICE (no usable device; a call refused), E_DEVICE_LOST (the context is gone: end the process), E_LIMIT
  *          (device memory), each with the call, what the driver said and the cure. A launch reports bad launches at
  *          once, faults inside kernels at a later call.

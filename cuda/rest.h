@@ -7,6 +7,7 @@
  * Owner    rests: the slot; one that is taken outlives it, to gpu_rest_finish.
  * Threads  rests any, under a lock of rank BACKEND; a rest any, one at a time.
  * Memory   about 200 KB of heap each.
+ * Errors   gpu_rests_open: E_LIMIT without memory.
  * Secrets  wiped when they are finished.
  */
 #pragma once

@@ -1,6 +1,8 @@
 /* Many affine additions that share their inversions: what others take from msm.c.
  *
+ * Owner    the caller's memory, for as long as the stream uses it.
  * Threads  as gpu.h.
+ * Errors   those of a launch: gpu.h.
  */
 #pragma once
 #include "cuda/gpu.h"

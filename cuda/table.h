@@ -2,7 +2,9 @@
  *
  *   P0 P1 …  2^c·P0 2^c·P1 …  2^2c·P0 …        a copy for each window, in the layout of points
  *
+ * Owner    the caller's memory: points for good, the workspace until the stream has come so far.
  * Threads  as gpu.h.
+ * Errors   those of a launch: gpu.h.
  */
 #pragma once
 #include "cuda/gpu.h"
@@ -14,6 +16,6 @@ struct gpu_table_shape {
 };
 size_t gpu_table_workspace_bytes(const struct gpu_table_shape *shape,
                                  const struct gpu_group *group);
-/* Fills the copies behind the first. Waits for nothing; `workspace` is used until the stream has come so far. */
+/* Fills the copies behind the first. Waits for nothing. */
 FALLIBLE gpu_table_build(void *points, const struct gpu_table_shape *shape,
                          const struct gpu_group *group, void *workspace, struct gpu_stream *s);

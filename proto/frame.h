@@ -12,7 +12,7 @@
  * Threads  layout and frame are plain values; frame_decode any thread; a codec or stream one thread at a time.
  * Errors   E_FORMAT with the frame's index and the field; E_LIMIT for sizes above limits.h or the caller's limit.
  * Memory   decoding allocates nothing: the payload is decompressed from the message into the final place. A codec
- *          allocates once, in frame_codec_new; a stream once, in frame_stream_init.
+ *          allocates once, in frame_codec_new; a stream at most once, when the first message comes cut over two chunks.
  */
 #pragma once
 #include "node/base/bytes.h"

@@ -7,8 +7,10 @@
  *
  * It never grows: its size comes from a plan, and E_LIMIT means that the plan was wrong or the input was not admitted.
  *
+ * Owner    the caller; the pieces are lent from it.
  * Threads  one at a time.
  * Units    bytes; every piece is aligned to 64.
+ * Errors   E_LIMIT when a piece does not fit, or without memory for the block; E_RANGE for a size that overflows.
  */
 #pragma once
 #include "node/base/bytes.h"
@@ -23,7 +25,7 @@ FALLIBLE arena_new(struct arena **out, size_t bytes);
 FALLIBLE arena_new_over(struct arena **out, struct bytes_mut memory);
 void arena_free(struct arena **a); /* for AUTO */
 
-/* *(void **)out = count·size bytes, not zeroed, valid until a rewind past here. E_LIMIT when they do not fit. */
+/* *(void **)out = count·size bytes, not zeroed, valid until a rewind past here. */
 FALLIBLE arena_take(void *out, struct arena *a, size_t count, size_t size);
 struct arena_mark arena_mark(const struct arena *a);
 void arena_rewind(struct arena *a, struct arena_mark to);

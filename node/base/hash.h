@@ -1,6 +1,8 @@
 /* Digests: SHA-256 (OpenSSL) names things, xxh64 guards frames.
  *
+ * Owner    a run is the caller's, to sha256_free.
  * Threads  any; a running hash belongs to one thread.
+ * Errors   E_LIMIT without memory, E_INTERNAL when OpenSSL refuses; E_FORMAT for a text that is not 64 hex digits.
  */
 #pragma once
 #include "node/base/bytes.h"
@@ -21,4 +23,4 @@ void sha256_free(struct sha256_run **run);
 void sha256_hex(char out[SHA256_HEX_BYTES], const struct sha256 *digest);
 FALLIBLE sha256_from_hex(struct sha256 *out, const char *hex);
 
-uint64_t hash_xxh64(struct bytes data);
+uint64_t hash_xxh64(struct bytes data); /* seed 0 */

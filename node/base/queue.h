@@ -3,7 +3,9 @@
  * A full queue is backpressure, an answer, not an accident: queue_try_put says E_QUEUE. Closing wakes everybody;
  * what is inside can still be taken.
  *
- * Threads  any number of putters and takers.
+ * Owner    the caller, to queue_free; what still lies in it is copied nowhere.
+ * Threads  any number of putters and takers; all have left before it is freed.
+ * Errors   beside each function; E_LIMIT when there is no memory for a new one.
  */
 #pragma once
 #include "node/base/err.h"

@@ -7,7 +7,8 @@
  * Every run is measured by the device's own clock, with and without threads that copy memory meanwhile, and stands beside what computing
  * the proof takes.
  *
- * Threads  one.
+ * Threads  one; those that thrash are its own.
+ * Errors   E_DEVICE without a CUDA device, E_LIMIT without memory or threads; those of key, witness and backend.
  */
 #pragma once
 #include "node/cli/args.h"

@@ -1,4 +1,4 @@
-/* All commands, each in a file of its own; main.c lists them in the order that --help shows. */
+/* All commands, each in a file of its own or with its sisters; main.c lists them in the order that --help shows. Constant. */
 #pragma once
 #include "node/cli/args.h"
 

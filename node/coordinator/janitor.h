@@ -5,6 +5,7 @@
  *
  * Owner    the coordinator; the transport is lent.
  * Threads  janitor_open starts one; janitor_add any.
+ * Errors   janitor_open: E_LIMIT without memory or thread. What cannot be purged is no error.
  */
 #pragma once
 #include "node/transport/transport.h"

@@ -7,6 +7,7 @@
  *
  * Owner    the coordinator; its transport is lent and used by no other thread, as calls may block.
  * Threads  lead_open starts one; the functions any.
+ * Errors   lead_open: E_FORMAT for a holder's name that is no id, E_LIMIT without memory or thread. A server that is away is no error.
  */
 #pragma once
 #include "node/transport/fleet.h"

@@ -4,7 +4,8 @@
  * limit, the limit of all is unknown and not shown.
  *
  * Owner    the coordinator, while it leads.
- * Threads  stores_note: the owner's.
+ * Threads  stores_open starts one; stores_note: the owner's.
+ * Errors   stores_open: E_LIMIT without memory or thread. A store that does not answer is no error.
  */
 #pragma once
 #include "node/telemetry/metric.h"

@@ -1,4 +1,9 @@
-/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, round.c, take.c, ending.c, endings.c, discover.c, registry.c and tell.c only. */
+/* Inside of the coordinator: what its files share. For coordinator.c, feed.c, intake.c, place.c, round.c, take.c, ending.c, endings.c,
+ * discover.c, registry.c and tell.c only.
+ *
+ * Threads  the coordinator's own, but for what is marked.
+ * Errors   those of the transport, where a function has any: what went wrong is looked at again at the next tick.
+ */
 #pragma once
 #include "node/base/log.h"
 #include "node/base/queue.h"

@@ -11,7 +11,8 @@
  * and terms are read where they are mapped and never copied whole.
  *
  * Threads  as backend.h; work is spread over a pool made at opening.
- * Errors   E_USAGE for a tier this processor has not, and for a key without matrices; E_LIMIT without memory.
+ * Errors   E_USAGE for a tier this processor has not, and for a key without matrices; E_LIMIT without memory or for a domain above
+ *          DOMAIN_LOG2_MAX, E_RANGE for one that the curve has not.
  */
 #pragma once
 #include "node/groth16/backend.h"

@@ -5,7 +5,7 @@
  * value at w^-j in place j. Whoever reads results out counts backwards.
  *
  * A pass at level l works on blocks of 2^l elements and splits each in 2 or 4 (radix_log2); a leaf does all levels of one
- * block. Units are what a body counts in: 1 or 8 elements.
+ * block. Units are what a body counts in: 1 or 8 elements. Every step may run on many threads at once, for different units, chunks, blocks.
  */
 #pragma once
 #include "node/cpu/ops.h"

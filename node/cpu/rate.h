@@ -4,6 +4,7 @@
  * the multiplier limits. What a transform or a sum reaches of it is what its memory traffic, additions and bookkeeping leave.
  *
  * Threads  the one that may use the pool.
+ * Errors   E_LIMIT without memory, of rate_transforms.
  */
 #pragma once
 #include "node/base/pool.h"

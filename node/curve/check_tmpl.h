@@ -12,7 +12,7 @@
  *                            then fold the upper half of the buckets onto the lower; is S in the subgroup?
  *
  * That is about 90 products a point instead of 1100. The random bytes come from the OS, after the points are fixed.
- * Only if a sum is outside are the points of that chunk tested one by one, to name the first.
+ * Only if a sum is outside are the points of that chunk tested one by one, to name the first. Any thread.
  */
 #define CHECK_PASTE_(a, b) a##_##b
 #define CHECK_PASTE(a, b)  CHECK_PASTE_(a, b)

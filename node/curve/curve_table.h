@@ -1,4 +1,4 @@
-/* The tables that curve_tmpl.c makes, one per curve and body of the multiplication; curve.c picks among them. */
+/* The tables that curve_tmpl.c makes, one per curve and body of the multiplication; curve.c picks among them. Constant. */
 #pragma once
 #include "node/curve/curve.h"
 

@@ -7,7 +7,7 @@
  * Threads  any.
  * Errors   E_FORMAT for text or flags that are not a number or a point, E_RANGE for a coordinate >= p or a scalar >= r,
  *          E_CURVE for a point off the curve (and, where said, outside the subgroup). Outputs untouched unless OK.
- * Source   FORMATS of iden3 snarkjs; ZCash BLS12-381 serialization (zkcrypto/bls12_381 notes).
+ * Source   snarkjs 0.7.6's JSON files; ZCash's serialization of BLS12-381 points, as in zkcrypto/bls12_381's notes.
  */
 #pragma once
 #include "node/curve/curve.h"

@@ -1,6 +1,6 @@
 /* The Montgomery product in rows of mulx with two carry chains: adcx on the carry flag, adox on the overflow flag.
  *
- * Part of field_tmpl.h, which includes it where FIELD_USE_ADX asks for it; never included by anything else. One asm
+ * Part of field_tmpl.h (threads as there), which includes it where FIELD_USE_ADX asks for it; never included by anything else. One asm
  * statement a row, so that the compiler still picks the registers: a row of a·b[i] appends a word, a row of m·p frees
  * the lowest, and the names of the words move on by one. Two carry words fit because p leaves a spare bit.
  *

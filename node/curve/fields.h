@@ -9,7 +9,7 @@
  *     CURVE            bn254 or bls12_381       picks params/CURVE.h; CURVE_FN(ntt) is then bn254_ntt
  *     FIELD_USE_ADX    defined or not           fp_mul and fr_mul in mulx/adcx/adox rows (x86-64 with BMI2 and ADX only)
  *
- * Nothing in these headers has a symbol: all functions are static inline and all constants static, so that a copy
+ * Nothing in these headers has a symbol: all functions are static inline, pure, any thread's, and all constants static, so that a copy
  * compiled with a tier's flags never leaks into another object. What a per-curve source exports it names CURVE_FN(…),
  * and with tiers CURVE_FN(…_adx).
  *

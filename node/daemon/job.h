@@ -1,10 +1,12 @@
 /* One partition in a lane's hands: from the assignment's bytes to a witness, a proof and a story.
  *
- *   job_take ──▶ job_stage (key file, body, witness) ──▶ proved or fault ──▶ job_free
+ *   job_take ──▶ job_choose_way ──▶ job_stage_body ──▶ job_make_witness, or job_bring ──▶ proved or fault ──▶ job_free
+ *                              └──▶ job_stream: both at once
  *
- * Owner    the lane; handed from thread to thread, one at a time. `watch` may be touched by any.
- * Errors   job_take: E_FORMAT, E_LIMIT, E_RANGE for an assignment that is not sound. job_stage: those of keyfile.h, body.h,
- *          witness.h and the transport; E_CANCELLED.
+ * Owner    the lane.
+ * Threads  one at a time, the one that it was handed to; `watch` and what is atomic any.
+ * Errors   job_take: E_FORMAT, E_LIMIT, E_RANGE for an assignment that is not sound. The others: those of body.h, witness.h, the
+ *          backend and the transport; E_CANCELLED.
  * Secrets  job_free wipes the witness; its block is wiped when it goes back to the arena.
  */
 #pragma once

@@ -1,4 +1,4 @@
-/* Straight down: signals, backend, three connections, lane, wait, drain. While the streams are not there yet (no coordinator has made
+/* Straight down: signals, backend, connections, lane, wait, drain. While the streams are not there yet (no coordinator has made
  * them) it tries again and says so once.
  */
 #include "node/daemon/lane_process.h"

@@ -1,4 +1,8 @@
-/* Inside of a lane: what its threads share. For lane.c, intake.c, keys.c, prove.c, settle.c, reply.c, entry.c, live.c, tell.c and story.c only. */
+/* Inside of a lane: what its threads share. For lane.c, intake.c, keys.c, prove.c, settle.c, reply.c, entry.c, live.c, tell.c and story.c
+ * only.
+ *
+ * Threads  each field says whose it is; what is not marked does not change after lane_open.
+ */
 #pragma once
 #include "node/base/lock.h"
 #include "node/base/log.h"

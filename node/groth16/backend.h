@@ -8,7 +8,8 @@
  * Owner    whoever opened it; keys and slots are closed before their backend.
  * Threads  one thread computes with a backend (the `device` thread); the backend has its own workers. One thread at a time loads and
  *          drops keys and opens slots, beside it; pin and bring any.
- * Errors   E_DEVICE, E_DEVICE_LOST, E_LIMIT (does not fit), E_CANCELLED when the job's cancel flag was seen.
+ * Errors   E_DEVICE, E_DEVICE_LOST, E_LIMIT (does not fit), E_CANCELLED when the job's cancel flag was seen; of a key that cannot be
+ *          proved under, E_USAGE, E_FORMAT, E_RANGE; of bring, E_FORMAT and E_RANGE for scalars that are not sound.
  *          Nothing allocates after slot_open.
  */
 #pragma once

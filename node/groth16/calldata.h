@@ -13,6 +13,7 @@
 
 FALLIBLE calldata_write(struct text *out, const struct proof *p, const struct scalar *publics,
                         size_t publics_count);
-/* The other way, for `publics_count` of them: what a contract will see. Points on the curve, numbers below their moduli. */
+/* The other way, for `publics_count` of them: what a contract will see. Points on the curve, numbers below their moduli. On an error what
+ * `publics` holds means nothing. */
 FALLIBLE calldata_read(struct proof *p, struct scalar *publics, size_t publics_count,
                        const char *text);

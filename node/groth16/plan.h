@@ -1,8 +1,9 @@
 /* Plan: what proving under a key will take, before anything is taken.
  *
- * Pure: a function of the key's shape and the backend's description. Admission, `bellows plan`, the coordinator's
- * placement and `top` all ask it, and tests compare it with what really happens.
+ * Pure: a function of the key's shape and the backend's description. Lanes ask it before they load a key, `bellows plan` and
+ * `prove` before they begin, the coordinator for lanes on processors; tests compare it with what really happens.
  *
+ * Threads  values.
  * Units    bytes, nanoseconds.
  */
 #pragma once

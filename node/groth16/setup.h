@@ -63,7 +63,7 @@ FALLIBLE setup_write_zkey(setup_sink *sink, void *sink_ctx, const struct setup_c
                           const struct setup_options *options);
 /* Asked once for a place of exactly so many zero bytes, which stays the caller's: a mapped file, or memory. */
 typedef enum err setup_room(struct bytes_mut *out, void *ctx, size_t bytes);
-/* The same key, natively; its name is that of what it holds, as there is no file that it was made from. */
+/* The same key, natively, made from no file (native_image_seal). */
 FALLIBLE setup_make_native(setup_room *room, void *room_ctx, const struct setup_circuit *circuit,
                            const struct setup_options *options);
 /* The assignment as a .wtns file. */

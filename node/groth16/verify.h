@@ -1,11 +1,12 @@
 /* Verification, one proof or many at once.
  *
  * e(-A, B) · e(IC_0 + Σ x_i·IC_{i+1}, γ) · e(C, δ) · e(α, β) = 1. The batch takes random 128-bit weights, folds what has
- * the same second argument, and costs one Miller loop per proof plus three.
+ * the same second argument, and costs one Miller loop per proof, and three for each 256 proofs.
  *
  * Threads  any.
  * Errors   E_UNSAT: does not verify (or a point of the proof is off the curve or outside the subgroup).
  *          E_RANGE: wrong number of public signals, or one >= r. E_CURVE: proof and key on different curves.
+ *          Of the batch also E_LIMIT without memory and E_IO without randomness, which say nothing of the proofs.
  * Source   Groth16, eprint 2016/260; batching by small exponents (Bellare, Garay, Rabin 1998).
  */
 #pragma once

@@ -2,6 +2,7 @@
  * and nothing is decided by them.
  *
  * Threads  any.
+ * Errors   job_event_pack: E_LIMIT without memory or above EVENT_BYTES_MAX.
  */
 #pragma once
 #include "node/job/store.h"

@@ -39,5 +39,6 @@ typedef enum record_answer record_change(struct record *r, void *ctx);
 FALLIBLE record_apply(enum record_answer *answer, struct record_slot *slot,
                       const struct job_place *at, uint64_t generation, record_change *change,
                       void *ctx);
-/* The same for record_reopen, which knows its generation itself. */
+/* Stores the slot's record over the revision that was read, once, whatever was changed in it: record_reopen's way, which moves the
+ * generation. *won false: somebody was faster, nothing stored; the slot is then to be loaded again. */
 FALLIBLE record_replace(bool *won, struct record_slot *slot, const struct job_place *at);

@@ -1,4 +1,4 @@
-/* In which basis a key's H stands. By itself, so that what is compiled once per curve and processor does not hang on keys. */
+/* In which basis a key's H stands: a constant. By itself, so that what is compiled once per curve and processor does not hang on keys. */
 #pragma once
 
 enum h_basis {

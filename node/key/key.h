@@ -5,12 +5,13 @@
  * curve, domain, matrix selectors, rows and wires in range (one pass over the coefficients). Points on curve and in
  * subgroup cost minutes on large keys: key_check does it, once per digest; opening looks at the header's points, the IC
  * and a few points of each section (curve only), which is enough to notice a wrong or half-fetched file.
- * An unfinished key, one without section 10, opens: see key_contributions.
+ * An unfinished key, one without section 10, opens: see key_contributions. A key in our own layout is read whole instead, once for as long
+ * as its file stays the same (native.h).
  *
  * Owner    whoever opened it; counted.
  * Threads  const after opening; ref and unref from any thread.
  * Errors   E_FORMAT, E_RANGE, E_CURVE, E_LIMIT, each with file, section, what was found, what was expected, and cure.
- * Source   snarkjs 0.7.6 zkey; bellman groth16 Parameters.
+ * Source   snarkjs 0.7.6 zkey; bellman groth16 Parameters; native.h.
  */
 #pragma once
 #include "node/base/file.h"
@@ -82,8 +83,8 @@ const struct rows *key_rows(const struct key *key, unsigned matrix);
 struct bytes key_dictionary(const struct key *key);
 struct key_term key_term_at(struct bytes terms, size_t idx);
 
-/* SHA-256 of the whole file, a key's name in the fleet; computed once per file identity (path, inode, size, mtime) and remembered on disk below
- * the cache folder ($BELLOWS_CACHE, else $XDG_CACHE_HOME/bellows, else ~/.cache/bellows). */
+/* SHA-256 of the whole file, a key's name in the fleet; computed once per file identity (device, inode, size, mtime, ctime) and remembered on
+ * disk below the cache folder (remembered.h). */
 FALLIBLE key_digest(struct sha256 *out, struct key *key);
 
 struct key_report { /* of key_check */
@@ -92,9 +93,8 @@ struct key_report { /* of key_check */
     bool remembered; /* an earlier check of this digest was trusted */
 };
 /* Every point canonical, on its curve, in its subgroup; beta and delta the same in G1 and G2. `pool` and `progress` may
- * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same
- * cache folder; where that cannot be written the check works and is made again next
- * time. */
+ * be NULL; progress (0 to 1) is called on the calling thread. Remembered by digest below the same cache folder; where that
+ * cannot be written the check works and is made again next time. */
 FALLIBLE key_check(struct key_report *out, struct key *key, struct pool *pool,
                    void (*progress)(void *ctx, double done), void *progress_ctx);
 
@@ -110,4 +110,4 @@ struct key_section_view {
 };
 /* Of a bellman key, which has no section numbers: 1 the six points, 2 ic, 3 h, 4 l, 5 a, 6 b_g1, 7 b_g2. */
 size_t key_sections(struct key_section_view *out, size_t out_max,
-                    const struct key *key); /* returns the count */
+                    const struct key *key); /* returns how many there are, also beyond out_max */

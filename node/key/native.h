@@ -17,7 +17,7 @@
  *                  32   u32 log2 of the domain   36   u32 zero
  *                  40   u64 terms of A, B        56   u64 entries of the dictionary
  *                  64   u64 long rows of A, B    80   u64 bytes of the file
- *                  88   SHA-256 of the key it was made from, which stays its name
+ *                  88   SHA-256 that says what it was made from: key_source
  *                  120  15 × u64 XXH64, seed 0, of the sections
  *                  240  zero up to 992           992  SHA-256 of the 992 bytes before
  *
@@ -57,7 +57,8 @@ struct native_image {
 };
 void native_image_init(struct native_image *out, const struct native_counts *counts,
                        struct bytes_mut file);
-/* `digest` is the key's name; NULL: a key that was made from no file is named by what it holds, SHA-256 of the header without name. */
+/* `digest`: what it was made from, as key_source says it afterwards; NULL: a key that was made from no file, for which SHA-256 of the
+ * header without that field stands. */
 FALLIBLE native_image_seal(struct native_image *image, const struct vkey *vkey,
                            const struct sha256 *digest, struct pool *pool);
 

@@ -1,11 +1,12 @@
 /* What a reader of one key format finds in a file's bytes: places and counts, all checked, nothing copied.
  *
- * The two readers are pure functions over a span, so that tests and fuzzers need no files; key.c puts a mapped file,
+ * The readers, one a format, are pure functions over a span, so that tests and fuzzers need no files; key.c puts a mapped file,
  * a count of owners and a digest around them. Besides every size and count they look at KEY_SPOT_POINTS points of
  * each section, spread evenly: a wrong download is caught at opening, on tiny keys each point is looked at, and on
  * large ones the cost stays a few hundred pages. key_check looks at all.
  *
  * Owner    the caller, to key_parts_done; spans are lent from the file's bytes.
+ * Threads  any; const once parsed.
  * Errors   as key_open.
  */
 #pragma once
@@ -30,7 +31,7 @@ struct key_parts {
     unsigned sections_count;
 };
 
-/* Either, by content: what key_open asks. */
+/* Any of the three, by content: what key_open asks. native_parse is in native.h. */
 FALLIBLE key_parse(struct key_parts *out, struct bytes file, const char *name);
 FALLIBLE zkey_parse(struct key_parts *out, struct bytes file, const char *name);
 FALLIBLE bellman_parse(struct key_parts *out, struct bytes file, const char *name);

@@ -1,4 +1,4 @@
-/* Points of a key, one set at a time: what both formats share once their places are known.
+/* Points of a key, one set at a time: what all formats share once their places are known.
  *
  * A check names the first bad point by set, index and byte offset in the file, since "a point is not on the curve"
  * alone has sent people looking at their circuits when the download was cut. Costs, one core: on the curve about

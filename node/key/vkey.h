@@ -1,4 +1,4 @@
-/* Verifying key: eight points' worth of truth about a circuit.
+/* Verifying key: the points that proofs of one circuit are checked against.
  *
  * Comes out of a proving key's header or from snarkjs's verification_key.json or bellman's verifying key; goes out as
  * snarkjs JSON (key order and names as snarkjs writes them, vk_alphabeta_12 included) or bellman bytes.

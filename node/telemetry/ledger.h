@@ -12,6 +12,7 @@
  * Owner    the lane.
  * Threads  any, under a lock of rank TELEMETRY that is held for nanoseconds. Time is clock_ns.
  * Units    nanoseconds.
+ * Errors   E_LIMIT when there is no memory for a new one; nothing else can fail.
  */
 #pragma once
 #include "node/base/err.h"

@@ -41,5 +41,5 @@ void spans_add(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t
 /* The one that began at start_ns and ends now. */
 void spans_end(struct spans *s, enum span_step step, uint64_t start_ns, uint64_t bytes,
                enum err outcome);
-/* All spans of the step added up; the start is the first one's. */
+/* All spans of the step added up; the start is the first one's, the outcome the last one's. */
 struct span spans_sum(const struct spans *s, enum span_step step);

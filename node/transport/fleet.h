@@ -6,7 +6,7 @@
  * | BELLOWS_LANES        | <p>.lane.>  work queue, discard new per subject | 32 per lane                    |
  * | BELLOWS_PARTS        | <p>.part.>  one message per subject     | 72 h                                   |
  * | BELLOWS_DONE         | <p>.done.>  one message per subject     | 72 h                                   |
- * | BELLOWS_DEAD         | <p>.dead.>                              | 30 d                                   |
+ * | BELLOWS_DEAD         | <p>.dead.>  one message per subject     | 30 d                                   |
  * | BELLOWS_ADV          | deliveries exceeded and terminations, as the server reports them | 7 d           |
  * | BELLOWS_TEL          | <p>.tel.> <p>.evt.>  in memory; of lanes' reports one in ten | 15 min, 256 MiB   |
  * | KV bellows_lead      | lease                                   | 4 s                                    |

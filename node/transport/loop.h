@@ -1,4 +1,8 @@
-/* Shared by loopback.c (broker, connections, streams, consumers) and loopback_core.c (plain messages). */
+/* Shared by loopback.c (broker, connections, streams, consumers) and loopback_core.c (plain messages). For these files only.
+ *
+ * Threads  any; one lock over everything, and functions marked [lock] are called with it held.
+ * Errors   those of transport.h.
+ */
 #pragma once
 #include "node/base/lock.h"
 #include "node/transport/broker.h"

@@ -1,5 +1,9 @@
 /* Shared by nats.c (connection and core messages) and what speaks JetStream over requests: jetstream.c (streams, consumers, pipes),
- * pull.c and follow.c (reading them). */
+ * pull.c and follow.c (reading them). For these files only.
+ *
+ * Threads  as in transport.h; what the library's own threads touch is atomic or under the lock.
+ * Errors   those of transport.h.
+ */
 #pragma once
 #include "node/base/json.h"
 #include "node/base/lock.h"

@@ -1,6 +1,6 @@
 /* Behind transport.h: what an implementation provides. Two do, nats.c (with jetstream.c, pull.c, follow.c) and loopback.c.
  *
- * Everything that can be built on these operations is built once above them (kv.c, object.c, batch.c, service.c,
+ * Everything that can be built on these operations is built once above them (kv.c, object.c, download.c, batch.c, service.c,
  * fleet.c), so that the twin can differ from the server only here. A pipe is what bulk transfer needs beyond single calls:
  * several publishes or reads in flight, their answers in any order.
  *

@@ -71,9 +71,9 @@ struct transport_health {
     char last_error[256];
 };
 void transport_health(struct transport_health *out, struct transport *t);
-/* The transport's own random name, 22 characters; also what fresh nuids and inboxes are made of. */
+/* A fresh name of 22 characters that nobody can foresee: of objects, of inboxes. */
 enum { NUID_BYTES = 23 };
-void transport_nuid(char out[NUID_BYTES]); /* fresh, unpredictable */
+void transport_nuid(char out[NUID_BYTES]);
 /* A fresh inbox of this connection: a subject that it may subscribe to and others may answer on. */
 enum { TRANSPORT_INBOX_BYTES = INBOX_BYTES_MAX + NUID_BYTES };
 void transport_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *t);

@@ -2,6 +2,7 @@
  *
  * Owner    the caller, to vectors_close, before the witness is closed: what is not packed is lent from it.
  * Threads  one; the pool packs.
+ * Errors   E_LIMIT without memory; E_RANGE for more values than a section holds.
  * Secrets  what was packed is wiped when it closes.
  */
 #pragma once
