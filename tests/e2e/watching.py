@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Watching a fleet, three ways: watching.py BELLOWS VECTORS.
+"""Watching a fleet, three ways: watching.py BELLOWS VECTORS [sanitized].
 
 A real `bellows dev` whose decoding is slowed down on purpose proves some jobs. That this is why its devices waited must be seen in the
 telemetry messages, in `bellows top --once --json` and in /metrics alike. The page of metrics is held against itself (counters do not fall,
@@ -218,7 +218,8 @@ def claim_slow_decode_in_top(fleet):
         assert lane["state"] == "ready" and lane["backend"] == "cpu", lane
         assert sum(lane["accounts"].values()) + lane["open_ns"] == lane["wall_ns"], lane
         used = {kind: memory["used_bytes"] for kind, memory in lane["memory"].items()}
-        assert all(used[kind] > 0 for kind in ("disk", "keys", "process")) and "bodies" in used, lane["memory"]
+        assert all(used[kind] > 0 for kind in ("disk", "process")) and "bodies" in used, lane["memory"]
+        assert (used["keys"] > 0) == (lane["counters"]["jobs_done"] > 0), lane  # one lane may have had them all
     decode_is_the_cause(total([lane["last_minute"]["accounts"] for lane in picture["lanes"]]), 1e9)
     assert sum(lane["counters"]["jobs_done"] for lane in picture["lanes"]) == JOBS, picture["lanes"]
 
@@ -310,7 +311,8 @@ def claim_telling_is_cheap(fleet):
 
 
 def claim_demo(fleet):
-    """A newcomer's ten seconds, from the moment that the fleet says it is ready; the page's tests see the same in the page."""
+    """A newcomer's ten seconds, from the moment that the fleet says it is ready; the page's tests see the same in the page. A shared machine and a
+    sanitizer have thirty."""
     demo = Fleet(fleet.bellows, fleet.vectors, f"{fleet.dir}/demo", "--demo", "--threads", "1")
     start = time.monotonic()
 
@@ -319,7 +321,8 @@ def claim_demo(fleet):
         return len(lanes) == 2 and all(lane["counters"]["jobs_done"] > 0 and lane["last_minute"]["compute_ns"] > 0 for lane in lanes)
 
     try:
-        until(works, "both lanes have proved something, as top says", 30 if os.environ.get("CI") else 10)
+        slow = os.environ.get("CI") or "sanitized" in sys.argv
+        until(works, "both lanes have proved something, as top says", 30 if slow else 10)
         print(f"         after {time.monotonic() - start:.1f} s")
         text = demo.run("top", "--once").stdout
         assert re.search(r"^dev\.0  ready  .*\[.*#.*\] +\d+% busy  done [1-9]", text, re.MULTILINE), text
@@ -543,7 +546,7 @@ CLAIMS = [
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     if not nats_server():
         print(f"0 passed, 0 failed, {len(CLAIMS)} skipped")
