@@ -21,7 +21,7 @@ enum { JOBS_OPEN_MAX = 1 << 20, TENANTS_MAX = 4096 };
 enum part_loss {
     PART_NOT_LOST,
     PART_LEFT_BEHIND, /* its lane goes away in good order, or another one has time for it */
-    PART_LOST         /* its lane's process died */
+    PART_LOST         /* its lane is gone */
 };
 
 struct job_view;

@@ -147,6 +147,7 @@ enum err lanes_hear(enum lane_news *news, size_t *lane_idx, struct lanes *l, str
     }
     v->seen_ns = now_ns;
     v->alive = alive;
+    v->silent = false;
     v->open = m->state == BELLOWS__V1__LANE_STATE__LANE_READY;
     v->full = false;
     v->depth = m->depth;
@@ -164,6 +165,7 @@ size_t lanes_next_silent(struct lanes *l, uint64_t now_ns, uint64_t silence_ns) 
         struct lane_view *v = &l->views[i];
         if (v->alive && now_ns > v->seen_ns && now_ns - v->seen_ns > silence_ns) {
             v->alive = v->open = false;
+            v->silent = true;
             return i;
         }
     }

@@ -26,8 +26,9 @@ struct lane_view {
     char session[ID_BYTES_MAX + 1];
     char retired[LANE_SESSIONS_KEPT][ID_BYTES_MAX + 1]; /* older ones: no longer listened to */
     unsigned retired_count;                             /* ever */
-    bool alive; /* heard of within the silence limit, and not stopped */
-    bool open;  /* takes new jobs: alive and ready */
+    bool alive;  /* heard of within the silence limit, and not stopped */
+    bool silent; /* not alive for that: not heard of for too long */
+    bool open;   /* takes new jobs: alive and ready */
     bool
         full; /* its stream has refused a message: until one of its jobs is proved, or its next beat */
     uint64_t seen_ns;

@@ -2,7 +2,7 @@
  *
  * | what is seen                                             | what comes back         | does it count as a death? |
  * |----------------------------------------------------------|-------------------------|---------------------------|
- * | the lane's process died, or is silent                    | all it had              | what had started          |
+ * | the lane's process died, stopped, is fenced or silent    | all it had              | what had started          |
  * | it drains                                                | what it has not started | no                        |
  * | it was never heard of                                    | all                     | what had started          |
  * | it says, again and again, that it holds nothing          | all placed long before  | no                        |
@@ -27,6 +27,13 @@ static bool was_lost_on_the_way(const struct coordinator *c, const struct part_v
            now_ns - part->known_ns > SETTLED_NS && now_ns - c->led_since_ns > SETTLED_NS;
 }
 
+/* Of a lane that is no longer what it was when the part was placed there: a successor of its process may be at work already. */
+static const char *way_it_went(const struct lane_view *lane) {
+    return lane->silent  ? "the lane is silent"
+           : lane->alive ? "the lane's process died"
+                         : "the lane has stopped or is fenced";
+}
+
 /* NULL: it stays. */
 static const char *reason_to_take(bool *died, const struct coordinator *c,
                                   const struct part_view *part, const struct lane_view *lane,
@@ -34,11 +41,8 @@ static const char *reason_to_take(bool *died, const struct coordinator *c,
     bool heard = lane->session[0];
     uint64_t since_ns = part->known_ns > c->led_since_ns ? part->known_ns : c->led_since_ns;
     *died = true;
-    if (part->loss == PART_LOST) {
-        return "the lane's process died";
-    }
-    if (heard && !lane->alive) {
-        return "the lane is silent";
+    if (part->loss == PART_LOST || (heard && !lane->alive)) {
+        return way_it_went(lane);
     }
     if (!heard && now_ns - since_ns > c->config.silence_ns) {
         return "the lane was never heard of";

@@ -68,8 +68,9 @@ static void claim_silence(void) {
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 1500, 500));
     CHECK_EQ(0, lanes_next_silent(&l, 1501, 500));
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 1501, 500)); /* told once */
-    CHECK(!l.views[0].alive);
+    CHECK(!l.views[0].alive && l.views[0].silent);
     CHECK_EQ(LANE_NEWS_CAME, hear(&l, "one", READY, 0, 1600)); /* it was only cut off */
+    CHECK(l.views[0].alive && !l.views[0].silent);
     lanes_excuse(&l, 9000);
     CHECK_EQ(SIZE_MAX, lanes_next_silent(&l, 9400, 500));
     lanes_done(&l);
