@@ -15,6 +15,7 @@
 #include "proto/unpack.h"
 
 static const uint64_t MINUTE_NS = UINT64_C(60000000000);
+static const uint64_t SILENT_MS = 8000, KEPT_MS = 10000 /* between reports that the stream keeps */;
 enum { PAST_READ_MAX = 64, TAKE_MAX = 4096 };
 
 struct fleet_watch {
@@ -80,7 +81,7 @@ static struct watch_lane *lane_of(struct watch *p, const struct subject_parts *p
         return NULL;
     }
     memmove(&p->lanes[at + 1], &p->lanes[at], (p->lanes_count++ - at) * sizeof *p->lanes);
-    p->lanes[at] = (struct watch_lane){.gpu = parts->gpu};
+    p->lanes[at] = (struct watch_lane){.gpu = parts->gpu, .known_ms = clock_unix_ns() / 1000000};
     COPY_TEXT(p->lanes[at].node, parts->node);
     return &p->lanes[at];
 }
@@ -524,6 +525,14 @@ const struct watch *watch_picture(const struct fleet_watch *w) {
 }
 
 /* --- Reading it --- */
+
+bool watch_is_silent(const struct watch_lane *lane, uint64_t now_ms) {
+    uint64_t heard_ms = lane->heard_ms, next_ms = heard_ms + KEPT_MS;
+    if (!lane->spoke_device && !lane->spoke_lane && heard_ms < lane->known_ms) {
+        heard_ms = lane->known_ms < next_ms ? lane->known_ms : next_ms;
+    }
+    return now_ms > heard_ms + SILENT_MS;
+}
 
 struct watch_minute watch_minute_of(const struct watch_lane *lane) {
     struct watch_minute out = {0};

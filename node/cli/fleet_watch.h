@@ -56,6 +56,7 @@ struct watch_lane {
     char session[WATCH_ID_BYTES], backend[WATCH_WORD_BYTES], device[WATCH_TEXT_BYTES],
         now[WATCH_WORD_BYTES]; /* "?" until it has spoken, as depth and hand are 0 */
     uint64_t heard_ms;         /* of the newest report, by its sender's clock */
+    uint64_t known_ms;         /* since when it is in the picture, by our clock */
     struct watch_sample samples[WATCH_SAMPLES_MAX]; /* oldest first, all of one session */
     size_t samples_count;
     bool spoke_device, spoke_lane; /* such a report came while we listened */
@@ -145,6 +146,9 @@ struct watch_minute {
     uint64_t
         ns[LEDGER_ACCOUNTS_COUNT]; /* compute.* as booked in the time, perhaps for longer than it */
 };
+/* Overdue by eight seconds, by the clocks of both. A lane speaks each second to those who listen; of one that has not yet spoken while we
+ * did, only what the stream keeps is known, and that comes every tenth second. */
+bool watch_is_silent(const struct watch_lane *lane, uint64_t now_ms);
 struct watch_minute watch_minute_of(const struct watch_lane *lane);
 /* A bar of exactly `cells` letters, each cause as long as its share; NUL-terminated. */
 void watch_bar(char *out, size_t cells, const struct watch_minute *minute);

@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t SILENT_MS = 8000;
-
 /* --- One device --- */
 
 bool top_lane_is_silent(const struct top_pen *pen, const struct watch_lane *lane) {
-    return pen->now_ms > lane->heard_ms + SILENT_MS;
+    return watch_is_silent(lane, pen->now_ms);
 }
 
 const char *top_lane_state(const struct top_pen *pen, const struct watch_lane *lane) {

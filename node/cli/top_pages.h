@@ -17,7 +17,6 @@ void top_draw_help(struct top_pen *pen);
 /* One line about a partition in a lane's hands. */
 void top_draw_hand(const struct top_pen *pen, const struct watch_lane *lane,
                    const struct watch_hand *h);
-/* Not heard of for eight seconds, by the clocks of both. */
 bool top_lane_is_silent(const struct top_pen *pen, const struct watch_lane *lane);
 const char *top_lane_state(const struct top_pen *pen,
                            const struct watch_lane *lane); /* "ready", "silent" */

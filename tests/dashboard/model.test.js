@@ -152,6 +152,24 @@ test("lanes fall silent, then are forgotten", () => {
   assert.deepEqual([...model.lanes.keys()], ["n.0", "m.1"]);
 });
 
+test("a lane that speaks is never silent because its kept report is old", () => {
+  let now = NOW;
+  const model = new Model(() => now);
+  const silent = (name) => model.silentMs(model.lanes.get(name)) !== null;
+  model.take("device", where, device(NOW - 9900), false); // kept every ten seconds
+  model.take("lane", where, { atUnixMs: NOW - 9900, state: 2, jobs: [] }, false);
+  model.take("device", { node: "died", gpu: 0 }, device(NOW - 60000), false);
+  model.takeInfo({ node: "new", gpu: 0 }); // of which the stream keeps nothing yet
+  model.take("span", where, span(NOW, {}), true); // says nothing of the lane's own reports
+  assert.deepEqual(["n.0", "died.0", "new.0"].map(silent), [false, true, false]);
+  now = NOW + 900;
+  model.take("device", where, device(now), true);
+  now = NOW + 5500;
+  assert.deepEqual(["n.0", "new.0"].map(silent), [false, true]); // and what should have spoken is
+  now = NOW + 6100;
+  assert.ok(silent("n.0"));
+});
+
 test("the fleet's clock is followed, not this machine's", () => {
   const model = begin();
   model.take("device", where, device(NOW + 7000), true);

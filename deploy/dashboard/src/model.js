@@ -24,6 +24,7 @@ export const LIMITS = {
 };
 const COARSE_MS = 5000;
 const SILENT_MS = 5000;
+const KEPT_MS = 10000; // so far apart are the reports of a lane that the stream keeps
 
 export const JOB_STATES = ["unknown", "queued", "placed", "running", "done", "failed", "cancelled", "expired", "dead"];
 export const LANE_STATES = ["unknown", "starting", "ready", "draining", "fenced", "stopped"];
@@ -38,8 +39,8 @@ export function stateOfEvent(event) {
 }
 
 class Lane {
-  constructor(node, gpu) {
-    Object.assign(this, { node, gpu, device: null, lane: null, keys: null, info: null, heardMs: 0 });
+  constructor(node, gpu, knownMs) {
+    Object.assign(this, { node, gpu, device: null, lane: null, keys: null, info: null, knownMs, spoke: false });
     const timing = [(s) => s.at, (s) => s.session];
     this.fine = new Ring(LIMITS.fine, ...timing);
     this.coarse = new Ring(LIMITS.coarse, ...timing);
@@ -144,7 +145,8 @@ export class Model {
       default:
         return;
     }
-    if (live && where.node && this.lanes.has(`${where.node}.${where.gpu}`)) this.#laneOf(where).heardMs = this.localNow();
+    const lane = live && (kind === "device" || kind === "lane") ? this.#laneOf(where) : null;
+    if (lane) lane.spoke = true;
     this.version++;
   }
 
@@ -163,7 +165,7 @@ export class Model {
   #laneOf({ node, gpu }) {
     const name = `${node}.${gpu}`;
     let lane = this.lanes.get(name);
-    if (!lane && this.lanes.size < LIMITS.lanes) this.lanes.set(name, (lane = new Lane(node, gpu)));
+    if (!lane && this.lanes.size < LIMITS.lanes) this.lanes.set(name, (lane = new Lane(node, gpu, this.localNow())));
     return lane;
   }
 
@@ -209,10 +211,13 @@ export class Model {
     return [...this.lanes.values()].sort((a, b) => (a.node < b.node ? -1 : a.node > b.node ? 1 : a.gpu - b.gpu));
   }
 
+  // A lane speaks each second to those who listen. Of one that has not yet spoken since this page knows it, there is only what the stream
+  // keeps, every tenth second: it is silent when it should have spoken, or when the next one should have been kept.
   silentMs(lane) {
-    const at = Math.max(lane.device?.atUnixMs ?? 0, lane.lane?.atUnixMs ?? 0);
-    const silent = at ? this.now() - at : Infinity;
-    return silent > SILENT_MS ? silent : null;
+    const at = Math.max(lane.device?.atUnixMs ?? 0, lane.lane?.atUnixMs ?? 0),
+      known = lane.knownMs + (this.skew ?? 0);
+    const since = lane.spoke ? at : at ? Math.max(at, Math.min(known, at + KEPT_MS)) : known;
+    return this.now() - since > SILENT_MS ? (at ? this.now() - at : Infinity) : null;
   }
 
   // The whole fleet's ledger over the last `ms`, of the lanes that are heard.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "proto/fleet.pb-c.h"
 #include "proto/telemetry.pb-c.h"
@@ -87,6 +88,26 @@ static void claim_device(void) {
     CHECK_EQ(10 * SECOND, m.wall_ns);
     CHECK_EQ(5 * SECOND, m.ns[LEDGER_WAIT_DECODE]);
     CHECK_EQ(5 * SECOND, m.compute_ns); /* with the proof that is not finished */
+}
+
+/* What the stream keeps of a lane that speaks each second may be ten seconds old; of one that is dead it is older, or nothing follows. */
+static void claim_silent(void) {
+    uint64_t now_s = clock_unix_ns() / SECOND, now_ms = now_s * 1000;
+    begin();
+    picture.listens = false;
+    CHECK(hear_device("lives", 0, "a", now_s - 9, 4, 1));
+    CHECK(hear_device("died", 0, "a", now_s - 60, 4, 1));
+    picture.listens = true;
+    const struct watch_lane *died = &picture.lanes[0], *lives = &picture.lanes[1];
+    CHECK_STR("died", died->node);
+    CHECK(watch_is_silent(died, now_ms));
+    CHECK(!watch_is_silent(lives, now_ms) && !watch_is_silent(lives, now_ms + 2000));
+    CHECK(watch_is_silent(lives, now_ms + 10500)); /* it should have spoken */
+    CHECK(hear_device("lives", 0, "a", now_s + 1, 4, 1));
+    CHECK(!watch_is_silent(lives, now_ms + 8900));
+    CHECK(watch_is_silent(lives, now_ms + 9100)); /* of its own words, eight seconds are all */
+    CHECK(hear_device("died", 0, "b", now_s + 1, 4, 1));
+    CHECK(!watch_is_silent(died, now_ms + 8900));
 }
 
 static void claim_minute(void) {
@@ -263,6 +284,8 @@ static void claim_senseless(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a device's report stands under its lane, printable", claim_device},
+        {"a lane is silent when it should have spoken, however old what is kept of it",
+         claim_silent},
         {"the last minute is the last minute of this session", claim_minute},
         {"a bar is as long as asked, each cause as long as its share", claim_bar},
         {"jobs are followed by their newest event, the oldest leave", claim_jobs},
