@@ -403,14 +403,17 @@ enum err gpu_layout_choose(struct gpu_layout *out, const struct key_shape *shape
     return OK;
 }
 
-/* Measured on an H200 (132 SMs at 1980 MHz) at 2^20 to 2^24, in thousandths of a nanosecond: an addition of the tree with
- * everything around it, in each group; an element of the quotient. And what an MSM costs however small it is. */
+/* Measured on an H200 (132 SMs at 1980 MHz) at 2^20 to 2^24 (tests/bench/RESULTS.md), in thousandths of a nanosecond: an addition of
+ * the tree with everything around it, in each group; an element of the quotient. Each is the slope from one size to the next: what an
+ * MSM takes however small it is lies beside the others, and shows once a proof, with the end of it on the host. */
 static const struct {
-    uint64_t g1_add, g2_add, quotient_element;
-} costs[] = {[CURVE_BN254] = {165, 390, 1170}, [CURVE_BLS12_381] = {285, 770, 1080}};
+    uint64_t g1_add, g2_add, quotient_element, proof_least_ns;
+} costs[] = {
+    [CURVE_BN254] = {144, 308, 1170, 3300000}, [CURVE_BLS12_381] = {263, 625, 1080, 8000000}};
 enum {
-    MSM_LEAST_NS = 500000,
+    MSM_LEAST_NS = 500000, /* of ranges, one after the other */
     UPLOAD_BYTES_PER_NS = 20,
+    WITNESS_BYTES_PER_NS = 50, /* from page-locked memory */
     PAIR_SORT_PS = 25,
     SMS_MEASURED = 132,
     LEAN_PERCENT = 116 /* of the quotient with full tables */
@@ -449,16 +452,17 @@ uint64_t gpu_layout_expected_ns(const struct gpu_layout *l, const struct key_sha
                   (witness + h) * PAIR_SORT_PS +
                   shape->domain_size * costs[shape->curve].quotient_element *
                       (l->lean ? LEAN_PERCENT : 100) / 100;
-    uint64_t msms_ns = (4 * l->parts_count + l->h_parts_count) * (uint64_t)MSM_LEAST_NS;
+    uint64_t least_ns = costs[shape->curve].proof_least_ns +
+                        (4 * l->parts_count + l->h_parts_count - 5) * (uint64_t)MSM_LEAST_NS;
     for (unsigned i = 0; i < KEY_POINTS_COUNT; i++) {
         uint64_t count = i == KEY_H ? shape->domain_size : shape->wires_count;
         uploaded += l->streamed[i]
                         ? count * curve_point_bytes(curve_by_id(shape->curve), gpu_group_id(i))
                         : 0;
     }
-    uint64_t compute_ns = ps / 1000 * SMS_MEASURED / sm_count + msms_ns,
+    uint64_t compute_ns = ps / 1000 * SMS_MEASURED / sm_count + least_ns,
              upload_ns = uploaded / UPLOAD_BYTES_PER_NS;
     /* The first ranges come before anything is computed with them, and the host has other work: half of it shows. */
     return (compute_ns > upload_ns ? compute_ns : upload_ns) + upload_ns / 2 +
-           (uint64_t)shape->wires_count * SCALAR_BYTES / UPLOAD_BYTES_PER_NS;
+           (uint64_t)shape->wires_count * SCALAR_BYTES / WITNESS_BYTES_PER_NS;
 }
