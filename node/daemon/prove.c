@@ -17,11 +17,13 @@ _Static_assert((int)LEDGER_COMPUTE_MSM_H - (int)LEDGER_COMPUTE_WITNESS ==
 _Static_assert((int)SPAN_VERIFY - (int)SPAN_WITNESS == (int)STEP_VERIFY - (int)STEP_WITNESS,
                "spans stand in the order of the steps");
 
-/* The stretch of the proof as the device measured it: into the ledger, and into the job's story, where the steps follow each other. */
+/* The stretch of the proof as the device measured it: into the ledger, and into the job's story. There the steps follow each other in the
+ * order in which they are computed: each has the time that it took longer than those before it, so its end is the true one. */
 static void book(struct lane *lane, struct lane_job *job, uint64_t start_ns,
                  const struct step_times *times) {
     uint64_t measured[LEDGER_ACCOUNTS_COUNT] = {0};
-    for (int step = 0; step < STEP_ASSEMBLE; step++) {
+    for (int i = 0; i < STEP_ASSEMBLE; i++) {
+        int step = i < (int)STEP_MSM_A ? i : (int)msm_step(msm_order[i - (int)STEP_MSM_A]);
         measured[(int)LEDGER_COMPUTE_WITNESS + step] = times->ns[step];
         spans_add(&job->report.spans, (enum span_step)((int)SPAN_WITNESS + step), start_ns,
                   times->ns[step], 0, OK);
