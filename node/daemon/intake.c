@@ -6,13 +6,14 @@
  * that need it.
  *
  * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it. But not so late that
- * the one place beside the device waits for the server: where bodies are brought, the next few in line are moved before.
+ * the one place beside the device waits for the server: where bodies are brought, the next few in line are moved before. And never behind
+ * the device's beginning, as a job that kills its worker at once must have been written down. The event that tells of the start is sent
+ * when the device has it (story_begins).
  */
 #include <string.h>
 
 #include "node/base/clock.h"
 #include "node/daemon/lane_threads.h"
-#include "node/daemon/story.h"
 
 enum { WORLD_TRIES = 4 };
 static const uint64_t PULL_WAIT_NS = UINT64_C(5000000000);
@@ -311,7 +312,6 @@ static void stage_and_hand_on(struct lane *lane, struct lane_job *job) {
         next = lane->to_reply;
     } else {
         job_mark(job, JOB_STAGE_READY);
-        story_begins(lane, job);
     }
     enum err put = queue_put(next, &job, UINT64_MAX);
     ASSERT(put == OK);

@@ -9,6 +9,7 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
+#include "node/daemon/story.h"
 
 _Static_assert((int)LEDGER_COMPUTE_MSM_H - (int)LEDGER_COMPUTE_WITNESS ==
                        (int)STEP_MSM_H - (int)STEP_WITNESS &&
@@ -95,6 +96,7 @@ static bool sent_back(struct lane *lane, struct lane_job *job) {
 
 static void prove_and_hand_on(struct lane *lane, struct lane_job *job) {
     job_mark(job, JOB_STAGE_PROVING);
+    story_begins(lane, job);
     spans_end(&job->report.spans, SPAN_QUEUE, job->ready_ns, 0, OK);
     lane_give_turn_ahead(lane, job);
     lane_seat_take(lane, &lane->proving, job);

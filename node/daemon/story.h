@@ -7,7 +7,7 @@
 #include "node/daemon/fate.h"
 #include "node/daemon/lane_threads.h"
 
-/* Everything is there but the device. */
+/* The device thread has it. */
 void story_begins(struct lane *lane, const struct lane_job *job);
 /* It leaves the lane; `outcome` is a word: "done". */
 void story_ends(struct lane *lane, const struct lane_job *job, struct verdict verdict,

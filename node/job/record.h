@@ -117,7 +117,8 @@ enum record_answer {
 
 enum record_answer record_place(struct record *r, uint32_t idx, const struct lane_ref *lane,
                                 uint64_t now_unix_ms);
-/* The lane has it in hand. Under an epoch that already runs, the worker before died: one more death. */
+/* The lane has it in hand, with all that it takes but perhaps the device, which may be at the one before. Under an epoch that
+ * already runs, the worker before died: one more death. */
 enum record_answer record_start(struct record *r, uint32_t idx, uint64_t epoch,
                                 uint64_t now_unix_ms);
 /* By the lane: it could not, for the reason `code`. Back to QUEUED under a new epoch. */

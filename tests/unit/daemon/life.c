@@ -615,6 +615,11 @@ static void claim_deadline(void) {
     fleet_free(&f);
 }
 
+static bool device_has_one(void *none) {
+    (void)none;
+    return fleet_device_runs(0) == 1;
+}
+
 static void claim_drain(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
@@ -625,6 +630,7 @@ static void claim_drain(void) {
     }
     struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
+    wait_until(device_has_one, NULL, "the device has taken the first job");
     lane_drain(f->lanes[0].lane, 100 * SECOND, "test"); /* with time to finish what runs */
     fleet_start_lane(f, 1);
     for (int i = 3; i > 0; i--) {

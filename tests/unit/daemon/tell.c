@@ -45,7 +45,8 @@ static const Bellows__V1__Span *span_named(const Bellows__V1__SpanReport *m, con
 }
 
 static enum err open_processor(struct backend **out) {
-    return cpu_backend_open(out, &(struct backend_options){.kind = BACKEND_CPU, .threads_count = 1});
+    return cpu_backend_open(out,
+                            &(struct backend_options){.kind = BACKEND_CPU, .threads_count = 1});
 }
 
 static void claim_story(void) {
@@ -122,6 +123,36 @@ static void claim_events(void) {
         }
     }
     subscription_close(&events);
+    fleet_free(&f);
+}
+
+static bool device_has_one(void *none) {
+    (void)none;
+    return fleet_device_runs(0) == 1;
+}
+
+/* The record says earlier that it runs, so that a job that kills its worker at once is known; people are told when it is so. */
+static void claim_told_when_it_runs(void) {
+    struct fleet *f = fleet_new(1);
+    struct subscription *running = NULL;
+    struct subject filter = filter_events_state(&f->user.space, "running");
+    struct message m = {0};
+    CHECK_OK(transport_subscribe(&running, f->user.link, filter.text, NULL));
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j0"});
+    CHECK_OK(subscription_next(&m, running, 5 * SECOND));
+    CHECK_HAS(m.subject, "j0");
+    wait_until(device_has_one, NULL, "the device has taken the first job");
+    message_done(&m);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j1"});
+    struct record_slot slot = job_record(&f->user, "j1", JOB_RUNNING);
+    record_slot_done(&slot);
+    CHECK_ERR(E_TIMEOUT, subscription_next(&m, running, SECOND / 2));
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    CHECK_OK(subscription_next(&m, running, 5 * SECOND));
+    CHECK_HAS(m.subject, "j1");
+    message_done(&m);
+    subscription_close(&running);
     fleet_free(&f);
 }
 
@@ -258,6 +289,7 @@ int main(int argc, char **argv) {
         {"a job's story has its steps in order, with starts, bytes and outcome", claim_story},
         {"a body within the descriptor has the bytes of the same body as an object", claim_inline},
         {"its states are events, the running one with what the job is", claim_events},
+        {"a job is told to run when the device has it", claim_told_when_it_runs},
         {"what went wrong is told with its step, and the next try is another story", claim_error},
         {"the books of a working device are its wall time in every report", claim_books},
         {"a drained lane says so, and its time is booked as that", claim_drained},
