@@ -335,8 +335,11 @@ void *lane_stage_main(void *ctx) {
         lane_keep_keys(lane);
     }
     while (queue_take(lane->to_stage, &job, UINT64_MAX) == OK) {
-        if (!put_off(lane, job)) {
+        if (job && !put_off(lane, job)) {
             stage_and_hand_on(lane, job);
+        }
+        if (lane_brings(lane)) {
+            lane_keep_keys(lane);
         }
     }
     return NULL;

@@ -102,11 +102,32 @@ static enum err keep_key(struct lane *lane, const struct sha256 *digest) {
     return OK;
 }
 
-/* What cannot be kept is told, and loaded like any other when a job needs it. */
+void lane_drop_keys(struct lane *lane) {
+    if (atomic_exchange(&lane->distrust, false)) {
+        keycache_drop_all(lane->keycache);
+        atomic_store(&lane->keeping, false);
+        lane_keep_keys_again(lane);
+    }
+}
+
+void lane_keep_keys_again(struct lane *lane) {
+    struct lane_job *none = NULL;
+    struct queue *loads = lane_brings(lane) ? lane->to_stage : lane->to_prove;
+    if (lane->config.keep) {
+        IGNORE(queue_try_put(loads, &none)); /* full: whoever empties it comes by */
+    }
+}
+
 void lane_keep_keys(struct lane *lane) {
-    if (!lane->config.keep || atomic_exchange(&lane->keeping, true)) {
+    bool starts = !atomic_load(&lane->kept_once);
+    if (!lane->config.keep || (atomic_load(&lane->draining) && !starts)) {
         return;
     }
+    lane_drop_keys(lane);
+    if (atomic_exchange(&lane->keeping, true)) {
+        return;
+    }
+    atomic_store(&lane->kept_once, true);
     for (const char *at = lane->config.keep; *at && !atomic_load(&lane->leaving);) {
         char quoted[ERR_DETAIL_BYTES + 64], hex[SHA256_HEX_BYTES];
         struct sha256 digest;

@@ -286,6 +286,7 @@ static enum err take_work_again(struct lane *lane) {
 enum err lane_resume(struct lane *lane) {
     TRY(take_work_again(lane));
     keep_strikes(lane, 0, "");
+    lane_keep_keys_again(lane);
     return OK;
 }
 
@@ -301,8 +302,12 @@ void lane_strike(struct lane *lane, const struct lane_job *job) {
              "job=%s tenant=%s strikes=%llu strikes_max=%u error=%s detail=%s", job->name.job,
              job->name.tenant, (unsigned long long)strikes, lane->config.strikes_max,
              err_name(job->fault.code), log_quote(quoted, sizeof quoted, job->fault.detail));
-    if ((!lost && !fenced) || !atomic_compare_exchange_strong(
-                                  &lane->end, &goes_on, lost ? LANE_DEVICE_LOST : LANE_FENCED)) {
+    if (!lost && !fenced) {
+        lane_keep_keys_again(lane);
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&lane->end, &goes_on,
+                                        lost ? LANE_DEVICE_LOST : LANE_FENCED)) {
         return;
     }
     if (lost) {

@@ -73,8 +73,9 @@ struct lane {
     atomic_bool draining; /* takes nothing new; an order may end that */
     atomic_bool leaving;  /* draining for good */
     atomic_bool stopping;
-    atomic_bool keeping;  /* somebody sees to the keys that are kept */
-    atomic_bool distrust; /* what lies where the backend computes is not trusted any more */
+    atomic_bool keeping;   /* somebody sees to the keys that are kept, or has */
+    atomic_bool kept_once; /* so at start: then also while it is drained */
+    atomic_bool distrust;  /* what lies where the backend computes is not trusted any more */
     _Atomic uint64_t grace_until_ns; /* of the drain, on clock_ns */
     _Atomic int end;                 /* enum lane_end */
     _Atomic uint64_t done, failed, given_back, stale, strikes;
@@ -122,9 +123,12 @@ FALLIBLE lane_get_key(struct lane *lane, struct lane_job *job);
 bool lane_key_is_far(struct lane *lane, const struct lane_job *job);
 /* The job's reference to its loaded key. */
 FALLIBLE lane_load_key(struct lane *lane, struct lane_job *job);
-/* Loads the keys of config.keep, once; for the thread that loads keys. What cannot be kept is told, and loaded like any other when a
- * job needs it. */
+/* Loads the keys of config.keep, at start and again after all keys were dropped, when the lane takes work; for threads that load keys, who
+ * come by between jobs. What cannot be kept is told, and loaded like any other when a job needs it. */
 void lane_keep_keys(struct lane *lane);
+void lane_keep_keys_again(struct lane *lane); /* wakes such a thread */
+/* Where what lies in the backend's memory is not trusted any more, it is given up. */
+void lane_drop_keys(struct lane *lane);
 /* The device begins with the job, or will not see it: another may start ahead of its turn. */
 void lane_give_turn_ahead(struct lane *lane, struct lane_job *job);
 /* The device is done with the job, or will not see it: its place there is free. */

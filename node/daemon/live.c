@@ -124,6 +124,9 @@ static void watch_prover(struct lane *lane, const struct holding *h) {
 static void watch_drain(struct lane *lane) {
     struct lane_job *waiting = NULL;
     while (atomic_load(&lane->draining) && queue_take(lane->to_prove, &waiting, 0) == OK) {
+        if (!waiting) {
+            continue; /* drained before the kept keys were loaded again */
+        }
         atomic_store(&waiting->handed_back, true);
         waiting->fault = fault_of(err_set(E_CANCELLED, "the lane is draining"));
         if (queue_put(lane->to_reply, &waiting, UINT64_MAX) != OK) {

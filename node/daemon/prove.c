@@ -83,9 +83,7 @@ static enum err prove(struct lane *lane, struct lane_job *job) {
 
 /* Brought to where nothing is trusted any more: true, it is on its way to be staged again. */
 static bool sent_back(struct lane *lane, struct lane_job *job) {
-    if (atomic_exchange(&lane->distrust, false)) {
-        keycache_drop_all(lane->keycache);
-    }
+    lane_drop_keys(lane);
     if (!job->loaded.resident || !keycache_is_stale(lane->keycache, &job->loaded)) {
         return false;
     }
@@ -116,12 +114,16 @@ static void prove_and_hand_on(struct lane *lane, struct lane_job *job) {
 void *lane_prove_main(void *ctx) {
     struct lane *lane = ctx;
     struct lane_job *job = NULL;
-    if (!lane_brings(lane)) {
+    bool loads = !lane_brings(lane);
+    if (loads) {
         lane_keep_keys(lane);
     }
     while (queue_take(lane->to_prove, &job, UINT64_MAX) == OK) {
-        if (!sent_back(lane, job)) {
+        if (job && !sent_back(lane, job)) {
             prove_and_hand_on(lane, job);
+        }
+        if (loads) {
+            lane_keep_keys(lane);
         }
     }
     return NULL;

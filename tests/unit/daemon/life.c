@@ -97,30 +97,6 @@ static void claim_packed_bodies(void) {
     fleet_free(&f);
 }
 
-static bool is_loaded(void *ctx) {
-    const struct fleet_lane *l = ctx;
-    struct key_speed speeds[4];
-    size_t count = keycache_speeds(speeds, COUNT_OF(speeds), l->lane->keycache);
-    return count == 1 && speeds[0].resident;
-}
-
-/* Before there is a job for it; a digest that names no key is told and does no harm. */
-static void claim_kept_key(void) {
-    struct fleet *f = fleet_new(1);
-    char keep[300], hex[SHA256_HEX_BYTES];
-    struct key_speed speed = {0};
-    fleet_prove(f, "first", MUL);
-    CHECK_EQ(1, keycache_speeds(&speed, 1, f->lanes[0].lane->keycache));
-    sha256_hex(hex, &speed.digest);
-    snprintf(keep, sizeof keep, "%s,nonsense,%064d", hex, 7);
-    f->keep = keep;
-    fleet_start_lane(f, 1);
-    wait_until(is_loaded, &f->lanes[1], "the second lane has loaded the key that it keeps");
-    fleet_stop_lane(f, 0);
-    fleet_prove(f, "second", MUL);
-    fleet_free(&f);
-}
-
 static bool bodies_are_gone(void *ctx) {
     struct fleet *f = ctx;
     struct subject bucket = bucket_in(&f->user.space, "acme");
@@ -646,18 +622,6 @@ static void claim_drain(void) {
     fleet_free(&f);
 }
 
-static void claim_resume_keeps_keys(void) {
-    struct fleet *f = fleet_new(1);
-    struct lane *lane = f->lanes[0].lane;
-    fleet_prove(f, "a", MUL);
-    uint64_t version = keycache_version(lane->keycache);
-    lane_drain(lane, 0, "test");
-    CHECK_OK(lane_resume(lane));
-    fleet_prove(f, "b", MUL);
-    CHECK_EQ(version, keycache_version(lane->keycache));
-    fleet_free(&f);
-}
-
 static void claim_coordinator_restart(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
@@ -751,7 +715,6 @@ int main(int argc, char **argv) {
         {"partitions are joined in order", claim_partitions},
         {"what a device on memory node 1 copies from lies on node 1", claim_arena_near_device},
         {"a bit-heavy witness travels packed and proves the same as raw", claim_packed_bodies},
-        {"a key that is kept is loaded before there is a job for it", claim_kept_key},
         {"the body of a finished job is purged", claim_janitor},
         {"bad jobs fail once, with a reason, without a strike", claim_bad_jobs},
         {"one bad partition fails its job", claim_one_bad_partition_fails_the_job},
@@ -780,8 +743,6 @@ int main(int argc, char **argv) {
         {"a running job can be cancelled", claim_cancel_running},
         {"a job without a proof by its deadline expires", claim_deadline},
         {"a draining lane finishes what runs and hands the rest back", claim_drain},
-        {"a lane that was drained and is resumed goes on with the keys that it has loaded",
-         claim_resume_keeps_keys},
         {"a coordinator that starts again goes on where the last one was",
          claim_coordinator_restart},
         {"a broker restart loses no job", claim_broker_restart},
