@@ -190,7 +190,12 @@ static enum err read_arrival(struct arrival *a) {
     return job_fingerprint(a->fingerprint.b, a->job);
 }
 
-/* One tenant's flood must not fill the records of all. What is known already is a repeat, whoever has how many. */
+/* One tenant's flood must not fill the records of all. What is known already is a repeat, whoever has how many.
+ *
+ * Its bodies do not hold back the acknowledgement, as those of a repeat do (drop_bodies): what is not acknowledged takes one of the intake's
+ * places, so that purging a flood would stop the intake for all; and its second delivery might be taken, when others have ended, with its
+ * bodies gone and its asker told that it was refused. The price: no record names them, so what a coordinator that dies has not purged
+ * stays until the bucket's age, in that tenant's own room. */
 static enum err check_quota(struct coordinator *c, const job_message *job) {
     struct job_name name = {job->tenant, job->job_id};
     uint32_t most = c->config.tenant_jobs_max, open = backlog_tenant_jobs(&c->backlog, job->tenant);
@@ -198,7 +203,7 @@ static enum err check_quota(struct coordinator *c, const job_message *job) {
         return OK;
     }
     if (c->caught_up) { /* else it may be known after all, and its bodies in use */
-        janitor_add_job(c->janitor, job, NULL, NULL); /* a second delivery might be taken */
+        janitor_add_job(c->janitor, job, NULL, NULL);
     }
     FAIL(E_RANGE,
          "tenant %s has %u open jobs, the fleet takes %u of one tenant; send it again when some "

@@ -1,7 +1,8 @@
 /* Janitor: purges the bodies of jobs that have ended, apart from the coordinator's loop, as purging takes seconds.
  *
  * What it does not get to (a crash, a full queue) is added again by the next leader, while it is fresh, else left to the bucket's
- * age; bodies that no record names hold back the acknowledgement of their message until they are purged.
+ * age; bodies that no record names hold back the acknowledgement of their message until they are purged, but where they are one of a flood
+ * (check_quota).
  *
  * Owner    the coordinator; the transport is lent.
  * Threads  janitor_open starts one; janitor_add any.
