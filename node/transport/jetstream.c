@@ -354,21 +354,19 @@ FALLIBLE js_stream_get(struct message *out, bool *found, struct transport *base,
     AUTO(text_free) struct text json = {0};
     natsMsg *reply = NULL;
     TRY(direct_request(subject, &json, name, sequence, filter));
-    uint64_t refused = atomic_load(&t->refused);
+    struct asking a;
     natsStatus s = NATS_TIMEOUT;
     for (int n = 0; n < 2 && s == NATS_TIMEOUT; n++) {
         struct stream_info info;
-        s = natsConnection_Request(&reply, t->nc, subject, json.ptr, (int)json.len,
-                                   wait_ms(t->request_wait_ns));
-        if (s != NATS_OK) {
-            TRY(nats_check_refused(t, refused, subject));
-        }
+        asking_begin(&a, t, subject);
+        s = natsConnection_PublishRequest(t->nc, subject, a.reply, json.ptr, (int)json.len);
+        s = asking_end(&reply, &a, s, t->request_wait_ns);
         if (s == NATS_TIMEOUT) { /* nobody answers for a stream that was not there at that moment */
             TRY(js_stream_info(&info, base, name));
         }
     }
     if (s != NATS_OK) {
-        return nats_error(s, "request to", subject);
+        return asking_error(&a, s, "request to");
     }
     return direct_answer(out, found, reply, name);
 }
@@ -420,23 +418,23 @@ FALLIBLE js_publish(struct publish_ack *out, struct transport *base, const char 
                     struct bytes data, const struct publish_options *o, const char *header_name,
                     const char *header_value) {
     struct nats_transport *t = nats_of(base);
+    struct asking a;
     natsMsg *msg = NULL, *reply = NULL;
-    natsStatus s = natsMsg_Create(&msg, subject, NULL, (const char *)data.ptr, (int)data.len);
+    asking_begin(&a, t, subject);
+    natsStatus s = natsMsg_Create(&msg, subject, a.reply, (const char *)data.ptr, (int)data.len);
     if (s == NATS_OK) {
         s = set_headers(msg, o, header_name, header_value);
     }
-    uint64_t refused = atomic_load(&t->refused);
     if (s == NATS_OK) {
-        s = natsConnection_RequestMsg(&reply, t->nc, msg,
-                                      wait_ms(o->wait_ns ? o->wait_ns : t->request_wait_ns));
+        s = natsConnection_PublishMsg(t->nc, msg);
     }
     natsMsg_Destroy(msg);
+    s = asking_end(&reply, &a, s, o->wait_ns ? o->wait_ns : t->request_wait_ns);
     if (s == NATS_NO_RESPONDERS) {
         FAIL(E_NET, "publish to %s: no stream takes this subject", subject);
     }
     if (s != NATS_OK) {
-        TRY(nats_check_refused(t, refused, subject));
-        return nats_error(s, "publish to", subject);
+        return asking_error(&a, s, "publish to");
     }
     struct bytes answer = bytes_of(natsMsg_GetData(reply), (size_t)natsMsg_GetDataLength(reply));
     enum err err = publish_answer(out, answer, subject);

@@ -4,7 +4,8 @@
  *   - 60 reconnect attempts by default, then closed for good         → unlimited, 100 ms with jitter
  *   - publishes are buffered while disconnected and flushed in an
  *     order that breaks objects                                       → buffer size 0: they fail at once
- *   - a request in flight over a lost connection waits to its end      → failed on disconnect
+ *   - a request in flight over a lost connection, or refused, waits
+ *     to its end                                                      → our own (asking.c): ended by whatever ends it
  *   - a publish that blocks holds the connection's lock                → write deadline
  *   - a subscription destroyed while a message is being handed to it
  *     may crash                                                        → unsubscribe, one round trip, then destroy
@@ -62,6 +63,9 @@ enum err nats_error(natsStatus status, const char *doing, const char *subject) {
         return err_set(E_NET, "%s %s: not connected to the NATS server", doing, subject);
     case NATS_CONNECTION_CLOSED:
         return err_set(E_NET, "%s %s: connection closed", doing, subject);
+    case NATS_NOT_PERMITTED:
+        return err_set(E_NET, "the NATS server does not permit this user to publish to %s",
+                       subject);
     default:
         return err_set(E_NET, "%s %s: %s", doing, subject, text);
     }
@@ -92,16 +96,17 @@ static void on_error(natsConnection *nc, natsSubscription *sub, natsStatus statu
     }
     atomic_fetch_add(&t->errors, 1);
     char copy[256] = "";
-    const char *last = NULL;
-    if (nc && natsConnection_GetLastError(nc, &last) != NATS_OK && last) {
-        snprintf(copy, sizeof copy, "%s", last);
+    natsStatus its_status = NATS_OK;
+    const char *its = nats_GetLastError(&its_status), *last = NULL;
+    if (its && its[0] && its_status == status) { /* this very error's */
+        snprintf(copy, sizeof copy, "%s", its);
+    } else if (nc && natsConnection_GetLastError(nc, &last) != NATS_OK && last) {
+        snprintf(copy, sizeof copy, "%s", last); /* perhaps a later one's */
     }
+    remember(t, copy[0] ? copy : text);
     if (status == NATS_NOT_PERMITTED || strstr(copy, "ermissions")) {
-        atomic_fetch_add(&t->refused, 1);
-        remember(t, copy[0] ? copy : text);
+        askings_refused(t, copy);
         tell(t, TRANSPORT_REFUSED, copy[0] ? copy : text);
-    } else {
-        remember(t, copy[0] ? copy : text);
     }
 }
 
@@ -109,6 +114,7 @@ static void on_disconnect(natsConnection *nc, void *closure) {
     struct nats_transport *t = closure;
     (void)nc;
     atomic_fetch_add(&t->losses, 1);
+    askings_lost(t, NATS_CONNECTION_DISCONNECTED);
     tell(t, TRANSPORT_DISCONNECTED, "connection to the NATS server lost");
 }
 
@@ -116,12 +122,16 @@ static void on_reconnect(natsConnection *nc, void *closure) {
     struct nats_transport *t = closure;
     (void)nc;
     atomic_fetch_add(&t->reconnects, 1);
+    lock_take(&t->lock);
+    t->answers_refused = false; /* asked for again, and refused again if so */
+    lock_give(&t->lock);
     tell(t, TRANSPORT_RECONNECTED, "connected to the NATS server again");
 }
 
 static void on_closed(natsConnection *nc, void *closure) {
     struct nats_transport *t = closure;
     (void)nc;
+    askings_lost(t, NATS_CONNECTION_CLOSED);
     tell(t, TRANSPORT_CLOSED, "connection closed");
     LOCK_SCOPE(&t->lock);
     t->closed = true;
@@ -272,7 +282,6 @@ static FALLIBLE set_options(struct nats_transport *t, const struct transport_opt
     SET(natsOptions_SetReconnectWait(o, RECONNECT_WAIT_MS));
     SET(natsOptions_SetReconnectJitter(o, RECONNECT_JITTER_MS, RECONNECT_JITTER_MS));
     SET(natsOptions_SetReconnectBufSize(o, 0));
-    SET(natsOptions_SetFailRequestsOnDisconnect(o, true));
     SET(natsOptions_SetPingInterval(o, PING_INTERVAL_MS));
     SET(natsOptions_SetMaxPingsOut(o, PINGS_MISSED_MAX));
     SET(natsOptions_SetWriteDeadline(o, WRITE_DEADLINE_MS));
@@ -318,6 +327,7 @@ static void close_connection(struct nats_transport *t) {
         while (!t->closed && condition_wait_until(&t->closed_cond, &t->lock, &until)) {
         }
         lock_give(&t->lock);
+        askings_close(t);
         natsConnection_Destroy(t->nc);
         t->nc = NULL;
     }
@@ -349,6 +359,9 @@ FALLIBLE transport_open(struct transport **out, const struct transport_options *
     }
     if (err == OK) {
         err = connect_until(t, options);
+    }
+    if (err == OK) {
+        err = askings_open(t);
     }
     if (err != OK) {
         nats_free(t);
@@ -447,29 +460,16 @@ static FALLIBLE nats_flush(struct transport *base, uint64_t wait_ns) {
     return s == NATS_OK ? OK : nats_error(s, "flush", "");
 }
 
-/* A refused request is never answered; the refusal itself comes to the error handler, long before the wait is over. */
-FALLIBLE nats_check_refused(struct nats_transport *t, uint64_t refused_before,
-                            const char *subject) {
-    if (atomic_load(&t->refused) != refused_before) {
-        LOCK_SCOPE(&t->lock);
-        const char *named = strchr(t->last_error, '"'); /* the text may be cut */
-        size_t len = named ? strcspn(named + 1, "\"") : 0;
-        REQUIRE(len == 0 || strncmp(named + 1, subject, len) != 0, E_NET,
-                "the NATS server does not permit this user to publish to %s", subject);
-    }
-    return OK;
-}
-
 static FALLIBLE nats_request(struct message *out, struct transport *base, const char *subject,
                              struct bytes data, uint64_t wait_ns) {
     struct nats_transport *t = nats_of(base);
+    struct asking a;
     natsMsg *reply = NULL;
-    uint64_t refused = atomic_load(&t->refused);
-    natsStatus s = natsConnection_Request(&reply, t->nc, subject, data.ptr, (int)data.len,
-                                          wait_ms(wait_ns ? wait_ns : t->request_wait_ns));
+    asking_begin(&a, t, subject);
+    natsStatus s = natsConnection_PublishRequest(t->nc, subject, a.reply, data.ptr, (int)data.len);
+    s = asking_end(&reply, &a, s, wait_ns ? wait_ns : t->request_wait_ns);
     if (s != NATS_OK) {
-        TRY(nats_check_refused(t, refused, subject));
-        return nats_error(s, "request to", subject);
+        return asking_error(&a, s, "request to");
     }
     nats_message(out, reply);
     return OK;
@@ -515,12 +515,12 @@ static natsStatus subscribe(struct nats_subscription *s, const char *subject,
                           : natsConnection_SubscribeSync(&s->sub, nc, subject);
 }
 
-static FALLIBLE nats_subscribe(struct subscription **out, struct transport *base,
-                               const char *subject, const struct subscribe_options *o) {
+FALLIBLE nats_listen(struct nats_subscription **out, struct nats_transport *t, const char *subject,
+                     const struct subscribe_options *o) {
     struct nats_subscription *s = NULL;
     TRY(mem_new(&s, 1, sizeof *s));
     s->base.ops = &nats_ops;
-    s->t = nats_of(base);
+    s->t = t;
     s->handler = o->handler;
     s->handler_ctx = o->handler_ctx;
     lock_init(&s->lock, LOCK_TRANSPORT);
@@ -540,6 +540,14 @@ static FALLIBLE nats_subscribe(struct subscription **out, struct transport *base
         mem_free(s);
         return nats_error(status, "subscribe to", subject);
     }
+    *out = s;
+    return OK;
+}
+
+static FALLIBLE nats_subscribe(struct subscription **out, struct transport *base,
+                               const char *subject, const struct subscribe_options *o) {
+    struct nats_subscription *s = NULL;
+    TRY(nats_listen(&s, nats_of(base), subject, o));
     *out = &s->base;
     return OK;
 }
@@ -567,9 +575,7 @@ static void unsubscribe(struct nats_transport *t, natsSubscription *sub) {
     }
 }
 
-static void nats_subscription_close(struct subscription *base) {
-    struct nats_subscription *s = (struct nats_subscription *)base;
-    unsubscribe(s->t, s->sub);
+void nats_listen_over(struct nats_subscription *s) {
     if (s->handler) {
         lock_take(&s->lock);
         while (!s->quiet) {
@@ -581,6 +587,12 @@ static void nats_subscription_close(struct subscription *base) {
     condition_done(&s->quiet_cond);
     lock_done(&s->lock);
     mem_free(s);
+}
+
+static void nats_subscription_close(struct subscription *base) {
+    struct nats_subscription *s = (struct nats_subscription *)base;
+    unsubscribe(s->t, s->sub);
+    nats_listen_over(s);
 }
 
 void nats_inbox(char out[TRANSPORT_INBOX_BYTES], struct transport *base) {

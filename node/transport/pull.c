@@ -28,7 +28,7 @@
 #define PULL_SILENCE_NS   (5 * SECOND_NS / 2) /* two heartbeats missed */
 #define PULL_GRACE_NS     (SECOND_NS / 2)     /* for the answer that nothing came */
 #define PULL_RETRY_NS     (SECOND_NS / 50)    /* after a connection was lost */
-#define PULL_SLICE_NS     (SECOND_NS / 2)     /* how often a lost connection is looked for */
+#define PULL_SLICE_NS     (SECOND_NS / 4)     /* how often a loss and a refusal are looked for */
 
 struct nats_puller {
     struct puller base;
@@ -39,7 +39,7 @@ struct nats_puller {
     uint32_t ahead;    /* messages asked for at once; 0: one, for this call alone */
     uint32_t due;      /* of the request that stands */
     uint64_t lasts_ns; /* how long a request for many does */
-    uint64_t asked_ns, heard_ns, losses; /* of the latest request */
+    uint64_t asked_ns, heard_ns, losses, refused; /* of the latest request */
 };
 
 FALLIBLE js_puller_open(struct puller **out, struct transport *base, const char *stream,
@@ -97,6 +97,7 @@ static FALLIBLE ask(struct nats_puller *p, uint64_t expires_ns) {
                  expires_ns);
     }
     p->losses = atomic_load(&p->t->losses);
+    p->refused = atomic_load(&p->t->refused);
     p->asked_ns = p->heard_ns = clock_ns();
     natsStatus s = natsConnection_PublishRequest(p->t->nc, subject, reply, body, (int)strlen(body));
     p->due = s == NATS_OK ? batch : 0;
@@ -151,6 +152,15 @@ static enum pull_state judge(struct message *out, enum err *err, struct nats_pul
     return state;
 }
 
+/* The server does not answer what it does not permit. */
+static bool refused(enum err *err, struct nats_puller *p) {
+    char subject[API_SUBJECT_BYTES];
+    js_subject(subject, "CONSUMER.MSG.NEXT", p->stream, p->consumer);
+    *err = nats_check_refused(p->t, p->refused, subject);
+    p->due = *err == OK ? p->due : 0;
+    return *err != OK;
+}
+
 /* Waits for the latest request to be answered: until it is over, its expiry plus grace, or the server's silence; a standing one not
  * beyond `deadline`. */
 static enum pull_state await(struct message *out, enum err *err, struct nats_puller *p,
@@ -171,6 +181,8 @@ static enum pull_state await(struct message *out, enum err *err, struct nats_pul
             }
         } else if (s != NATS_TIMEOUT) {
             *err = nats_error(s, "pull from", p->stream);
+            return PULL_FAILED;
+        } else if (refused(err, p)) {
             return PULL_FAILED;
         }
         if (atomic_load(&p->t->losses) != p->losses) {

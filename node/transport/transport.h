@@ -47,7 +47,7 @@ struct transport_options {
     bool plaintext;           /* without TLS to another machine, too; else E_USAGE */
     uint64_t open_wait_ns;    /* keep trying this long at start; 0: one try */
     uint64_t request_wait_ns; /* default for every request; 0: 5 s */
-    bool send_asap;           /* control connections: no coalescing delay */
+    bool send_asap;           /* else what is sent, requests too, may wait a millisecond for more */
     /* May be NULL. Runs on a thread of the library: counts, flags, wakes; never calls the transport. */
     void (*on_event)(void *ctx, enum transport_event event, const char *detail);
     void *event_ctx;

@@ -486,6 +486,165 @@ static void claim_permissions(void) {
     end(t);
 }
 
+/* --- What the server refuses, it does not answer --- */
+
+static const char few_rights[] =
+    "authorization { users = [\n"
+    "  { user: w, password: p, permissions: { publish: [\"ok.>\", \"$JS.API.STREAM.INFO.*\"],\n"
+    "    subscribe: [\"IN.>\", \"ok.>\"] } },\n"
+    "  { user: deaf, password: p, permissions: { publish: \">\", subscribe: [\"OTHER.>\"] } },\n"
+    "  { user: all, password: p } ] }";
+
+static struct transport *enter_as(const char *user) {
+    struct transport *t = NULL;
+    CHECK_OK(transport_open(
+        &t, &(struct transport_options){
+                .url = server.url, .user = user, .password = "p", .inbox_prefix = "IN"}));
+    return t;
+}
+
+static void check_refused_soon(uint64_t began_ns, enum err err, const char *named) {
+    uint64_t took_ns = clock_ns() - began_ns;
+    CHECK_EQ(E_NET, err);
+    CHECK_HAS(err_detail(), "does not permit");
+    CHECK_HAS(err_detail(), named);
+    CHECK_MSG(took_ns < 300 * MS, "known after %llu ms", (unsigned long long)(took_ns / MS));
+}
+
+/* Answers after what its request says, in milliseconds, with the same words; to "-", never. */
+static void answer_late(void *ctx, struct message *m) {
+    long wait = strtol((const char *)m->data.ptr, NULL, 10);
+    clock_sleep_ns((uint64_t)wait * MS);
+    IGNORE(transport_send(ctx, m->reply, m->data));
+}
+
+static struct subscription *answer_on(struct transport *t, const char *subject) {
+    struct subscription *s = NULL;
+    CHECK_OK(transport_subscribe(
+        &s, t, subject, &(struct subscribe_options){.handler = answer_late, .handler_ctx = t}));
+    CHECK_OK(transport_flush(t, 0));
+    return s;
+}
+
+static void *ask_entry(void *arg) {
+    struct work *w = arg;
+    finish(w, transport_request(&w->m, w->t, "ok.slow", text("700 patient"), 0));
+    return NULL;
+}
+
+static void *ask_refused_entry(void *arg) {
+    struct work *w = arg;
+    uint64_t began_ns = clock_ns();
+    enum err err = transport_request(&w->m, w->t, "forbidden.other", text("x"), 0);
+    w->moved = (clock_ns() - began_ns) / MS;
+    finish(w, err);
+    return NULL;
+}
+
+static void claim_refused(void) {
+    struct message m;
+    struct publish_ack ack;
+    struct puller *p = NULL;
+    bool found;
+    check_server_stop(&server);
+    check_server_start(&server, &(struct check_server_options){.config = few_rights});
+    struct transport *t = enter_as("w"), *all = enter_as("all");
+    make_queue(all);
+    struct subscription *s = answer_on(all, "ok.slow");
+    struct work patient = {.t = t};
+    start(&patient, ask_entry); /* whom the refusals of others do not concern */
+    clock_sleep_ns(50 * MS);
+    uint64_t now = clock_ns();
+    check_refused_soon(now, transport_request(&m, t, "forbidden.x", text("x"), 0), "forbidden.x");
+    now = clock_ns();
+    check_refused_soon(now, transport_publish(&ack, t, "q.a", text("x"), NULL), "q.a");
+    now = clock_ns();
+    check_refused_soon(now, stream_get_last(&m, &found, t, "Q", "q.a"), "DIRECT.GET.Q.q.a");
+    now = clock_ns();
+    check_refused_soon(now, transport_ack_sync(t, "$JS.ACK.Q.c.1.1.1.1.1", 0), "$JS.ACK.Q.c");
+    CHECK_OK(puller_open(&p, t, "Q", "c"));
+    now = clock_ns();
+    check_refused_soon(now, puller_next(&m, p, 4 * S), "CONSUMER.MSG.NEXT.Q.c");
+    puller_close(&p);
+    for (int i = 0; i < 20; i++) { /* two at a time: each is told of its own */
+        struct work other = {.t = t};
+        start(&other, ask_refused_entry);
+        now = clock_ns();
+        check_refused_soon(now, transport_request(&m, t, "forbidden.one", text("x"), 0),
+                           "forbidden.one");
+        CHECK_ERR(E_NET, join(&other));
+        CHECK_HAS(err_detail(), "forbidden.other");
+        CHECK(other.moved < 300);
+    }
+    CHECK_OK(join(&patient));
+    CHECK_EQ(11, patient.m.data.len);
+    message_done(&patient.m);
+    CHECK_OK(transport_request(&m, t, "ok.slow", text("0"), 0)); /* and all is well */
+    message_done(&m);
+    subscription_close(&s);
+    transport_close(&all);
+    end(t);
+}
+
+/* Who may not listen to its own inbox hears no answer. */
+static void claim_deaf(void) {
+    struct message m;
+    struct publish_ack ack;
+    check_server_stop(&server);
+    check_server_start(&server, &(struct check_server_options){.config = few_rights});
+    struct transport *t = enter_as("deaf");
+    uint64_t now = clock_ns();
+    enum err err = transport_request(&m, t, "nobody.x", text("x"), 0);
+    CHECK_EQ(E_NET, err);
+    CHECK_HAS(err_detail(), "does not permit this user to listen to IN.>");
+    CHECK_ERR(E_NET, transport_publish(&ack, t, "nobody.x", text("x"), NULL));
+    CHECK(clock_ns() - now < 300 * MS);
+    end(t);
+}
+
+/* --- Answers that come when nobody waits for them any more --- */
+
+static void claim_late(void) {
+    struct message m;
+    struct transport *t = begin(NULL), *service = NULL;
+    CHECK_OK(transport_open(&service, &(struct transport_options){.url = server.url}));
+    struct subscription *a = answer_on(service, "ok.a"), *b = answer_on(service, "ok.b");
+    for (int i = 0; i < 5; i++) {
+        CHECK_ERR(E_TIMEOUT, transport_request(&m, t, "ok.a", text("120 late"), 60 * MS));
+        CHECK_OK(transport_request(&m, t, "ok.b", text("130 its own"), S)); /* late comes within */
+        CHECK_EQ(11, m.data.len);
+        CHECK_MEM("130 its own", m.data.ptr, 11);
+        message_done(&m);
+    }
+    subscription_close(&a);
+    subscription_close(&b);
+    transport_close(&service);
+    end(t);
+}
+
+static void claim_asked_over_a_loss(void) {
+    struct transport *t = begin(NULL), *service = NULL;
+    CHECK_OK(transport_open(&service, &(struct transport_options){.url = server.url}));
+    struct subscription *s = answer_on(service, "ok.slow");
+    struct work w = {.t = t};
+    struct message m;
+    start(&w, ask_entry);
+    clock_sleep_ns(200 * MS);
+    uint64_t now = clock_ns();
+    check_server_kill(&server);
+    CHECK_ERR(E_NET, join(&w));
+    CHECK(clock_ns() - now < 300 * MS);
+    check_server_up(&server, false);
+    wait_connected(t);
+    wait_connected(service);
+    CHECK_OK(transport_flush(service, 0));
+    CHECK_OK(transport_request(&m, t, "ok.slow", text("0"), 0));
+    message_done(&m);
+    subscription_close(&s);
+    transport_close(&service);
+    end(t);
+}
+
 /* A certificate for 127.0.0.1 that is its own authority, by the openssl program. */
 static bool make_certificate(char *cert, char *key, size_t path_bytes) {
     char out[2000];
@@ -616,6 +775,10 @@ int main(int argc, char **argv) {
         {"a server without JetStream is one clear error", claim_no_jetstream},
         {"a small max_payload cuts chunks and refuses messages", claim_small_payload},
         {"a permission violation is counted, told and named", claim_permissions},
+        {"what the server refuses is known at once, to whom it concerns", claim_refused},
+        {"who may not hear answers is told so at once", claim_deaf},
+        {"an answer that comes too late is nobody's", claim_late},
+        {"a request ends with its connection", claim_asked_over_a_loss},
         {"TLS with client certificates, and without", claim_tls},
         {"connections and subscriptions end cleanly in a flood", claim_lives},
         {"opening waits for a server that comes up", claim_open_waits},
