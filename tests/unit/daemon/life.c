@@ -564,6 +564,17 @@ static bool lane_has_done_one(void *lane) {
     return lane_counts_of(lane).done == 1;
 }
 
+/* The message may come after the result. */
+static bool lane_knows_cancel(void *ctx) {
+    struct lane *lane = ctx;
+    bool knows = false;
+    LOCK_SCOPE(&lane->lock);
+    for (size_t i = 0; i < lane->held_count; i++) {
+        knows = knows || atomic_load(&lane->held[i]->watch.cancel);
+    }
+    return knows || lane->held_count == 0;
+}
+
 static void claim_cancel_running(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
@@ -574,6 +585,7 @@ static void claim_cancel_running(void) {
     CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j"));
     AUTO(message_free) result_message *r = job_result(&f->user, "j", 1);
     CHECK_EQ(BELLOWS__V1__STATUS__STATUS_CANCELLED, r->status);
+    wait_until(lane_knows_cancel, f->lanes[0].lane, "the lane has heard of the cancel");
     fleet_trouble(0, TROUBLE_NONE, 0);
     fleet_prove(f, "next", MUL); /* the device is free again */
     CHECK(clock_ns() - start_ns < 4 * SECOND);
