@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "node/base/clock.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/job/event.h"
 #include "node/transport/fleet.h"
@@ -18,7 +19,7 @@
 #include "proto/unpack.h"
 
 #define SECOND UINT64_C(1000000000)
-enum { WORDS_MAX = 40, PATH_BYTES = 640 };
+enum { WORDS_MAX = 40, PATH_BYTES = 640, LOG_BYTES_MAX = 1 << 28 };
 
 static const char *program_path = "bellows";
 
@@ -148,6 +149,37 @@ static void end_coordinator(struct host *h) {
               end.signal);
 }
 
+/* A lane that breaks is started again, and its work is done elsewhere: no claim would notice. Its log tells. */
+static void check_log(const struct host *h, const char *name) {
+    static const char *const marks[] = {"assertion failed", "Sanitizer", "runtime error:"};
+    struct bytes_mut text;
+    char path[PATH_BYTES], found[600] = "";
+    snprintf(path, sizeof path, "%s/%s", h->dir, name);
+    CHECK_OK(file_read_all(&text, path, LOG_BYTES_MAX));
+    for (size_t i = 0; i < COUNT_OF(marks) && text.len > 0; i++) {
+        const uint8_t *at = memmem(text.ptr, text.len, marks[i], strlen(marks[i]));
+        if (at) {
+            size_t left = text.len - (size_t)(at - text.ptr);
+            snprintf(found, sizeof found, "%.*s", (int)(left < sizeof found ? left : sizeof found),
+                     (const char *)at);
+        }
+    }
+    mem_free(text.ptr);
+    CHECK_MSG(!found[0], "%s: %s", path, found);
+}
+
+static void check_logs(const struct host *h) {
+    DIR *dir = opendir(h->dir);
+    CHECK_MSG(dir, "no folder %s", h->dir);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        const char *tail = strrchr(e->d_name, '.');
+        if (tail && (!strcmp(tail, ".log") || !strcmp(tail, ".out"))) {
+            check_log(h, e->d_name);
+        }
+    }
+    closedir(dir);
+}
+
 void host_stop(struct host *h) {
     transport_close(&h->user.link);
     for (unsigned i = 0; i < HOST_NODES_MAX; i++) {
@@ -155,6 +187,7 @@ void host_stop(struct host *h) {
     }
     end_coordinator(h);
     check_server_stop(&h->server);
+    check_logs(h);
     CHECK_OK(dir_remove_tree(h->dir));
 }
 

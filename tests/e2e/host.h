@@ -30,7 +30,7 @@ void host_start_server(struct host *h, const struct check_server_options *option
 void host_use_program(const char *path);
 /* The server and a coordinator. */
 void host_start(struct host *h);
-/* Ends everything, removes the folder. */
+/* Ends everything, looks whether a log tells of a failed assertion or of a sanitizer's report, removes the folder. */
 void host_stop(struct host *h);
 /* The user's connection, when the streams are there. */
 void host_connect(struct host *h);
