@@ -19,7 +19,7 @@
 #include "proto/unpack.h"
 
 #define SECOND UINT64_C(1000000000)
-enum { WORDS_MAX = 40, PATH_BYTES = 640, LOG_BYTES_MAX = 1 << 28 };
+enum { WORDS_MAX = 40, PATH_BYTES = 640 };
 
 static const char *program_path = "bellows";
 
@@ -152,19 +152,23 @@ static void end_coordinator(struct host *h) {
 /* A lane that breaks is started again, and its work is done elsewhere: no claim would notice. Its log tells. */
 static void check_log(const struct host *h, const char *name) {
     static const char *const marks[] = {"assertion failed", "Sanitizer", "runtime error:"};
-    struct bytes_mut text;
+    struct file_map map;
     char path[PATH_BYTES], found[600] = "";
     snprintf(path, sizeof path, "%s/%s", h->dir, name);
-    CHECK_OK(file_read_all(&text, path, LOG_BYTES_MAX));
-    for (size_t i = 0; i < COUNT_OF(marks) && text.len > 0; i++) {
-        const uint8_t *at = memmem(text.ptr, text.len, marks[i], strlen(marks[i]));
+    enum err code = file_map_open(&map, path);
+    if (code == E_FORMAT) { /* empty */
+        return;
+    }
+    CHECK_OK(code);
+    for (size_t i = 0; i < COUNT_OF(marks); i++) {
+        const uint8_t *at = memmem(map.bytes.ptr, map.bytes.len, marks[i], strlen(marks[i]));
         if (at) {
-            size_t left = text.len - (size_t)(at - text.ptr);
+            size_t left = map.bytes.len - (size_t)(at - map.bytes.ptr);
             snprintf(found, sizeof found, "%.*s", (int)(left < sizeof found ? left : sizeof found),
                      (const char *)at);
         }
     }
-    mem_free(text.ptr);
+    file_map_close(&map);
     CHECK_MSG(!found[0], "%s: %s", path, found);
 }
 
