@@ -154,6 +154,11 @@ uint64_t cgroup_memory_bytes(void) {
     return group < machine ? group : machine;
 }
 
+uint64_t cgroup_plan_bytes(void) {
+    uint64_t all = cgroup_memory_bytes();
+    return all - all / 8;
+}
+
 bool cgroup_memory_is_limited(void) {
     return cgroup_memory_bytes() < machine_bytes();
 }

@@ -20,7 +20,6 @@ enum lock_rank { /* lowest first: taken last */
                  LOCK_FILE,
                  LOCK_QUEUE,
                  LOCK_POOL,
-                 LOCK_BUDGET,
                  LOCK_TELEMETRY,
                  LOCK_KEY,
                  LOCK_BACKEND,

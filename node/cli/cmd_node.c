@@ -25,11 +25,11 @@
 
 enum { COMMAND_LINE_BYTES = 64 * 1024, WORDS_MAX = 90, NAME_BYTES = ID_BYTES_MAX + 1 };
 
-static enum log_level level_of(const char *word) {
-    return !strcmp(word, "debug")   ? LOG_DEBUG
-           : !strcmp(word, "warn")  ? LOG_WARN
-           : !strcmp(word, "error") ? LOG_ERROR
-                                    : LOG_INFO;
+static void setup_log(const struct config *config) {
+    enum log_level least;
+    bool known = log_level_from_name(&least, config->log_level);
+    ASSERT(known); /* a choice of the table */
+    log_setup(least, !strcmp(config->log_format, "json"));
 }
 
 /* The host's name, with what an id may not hold replaced. */
@@ -230,7 +230,7 @@ static enum err run_node(struct args *args) {
     }
     TRY(args_config(&config, args));
     TRY(node_name(name, &config));
-    log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
+    setup_log(&config);
     return args_count(args, "lane") ? run_lane(args, &config, name)
                                     : supervise(args, &config, name);
 }
@@ -278,7 +278,7 @@ static enum err run_coordinator(struct args *args) {
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     TRY(args_config(&config, args));
-    log_setup(level_of(config.log_level), !strcmp(config.log_format, "json"));
+    setup_log(&config);
     host_name(host);
     snprintf(name, sizeof name, "%.40s-%ld", host, (long)getpid());
     struct transport_options options = client_transport_options(&config);

@@ -2,8 +2,8 @@
  */
 #include "node/cli/key_maker.h"
 
-#include "node/base/budget.h"
 #include "node/base/bulk.h"
+#include "node/base/cgroup.h"
 #include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/base/numa.h"
@@ -74,7 +74,7 @@ static enum err find_room(struct bytes_mut *out, void *ctx, size_t bytes) {
         return file_out_map(out, m->file, bytes);
     }
     uint64_t numbers = SCALAR_BYTES * (setup_domain(k) + 4 * (uint64_t)k->wires_count),
-             all = budget_host_bytes();
+             all = cgroup_plan_bytes();
     REQUIRE(bytes + numbers <= all, E_LIMIT,
             "a key in memory of %.1f GB, and %.1f GB of numbers to make it from; this machine's "
             "programs may take %.1f GB: make a smaller one",

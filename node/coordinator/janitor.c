@@ -27,7 +27,7 @@ struct janitor {
     pthread_t thread;
     bool thread_runs;
     atomic_bool stopping;
-    _Atomic uint64_t purged_count, left_count;
+    _Atomic uint64_t left_count;
     _Atomic uint64_t given_up_ns; /* the last time; 0: never */
 };
 
@@ -41,7 +41,6 @@ static bool is_connected(const struct janitor *j) {
 static bool purge(struct janitor *j, const struct litter *item) {
     for (int tries = 0; tries < PURGE_TRIES && !atomic_load(&j->stopping);) {
         if (object_purge(j->transport, item->bucket, item->nuid, item->name) == OK) {
-            atomic_fetch_add(&j->purged_count, 1);
             return true;
         }
         tries += is_connected(j); /* while the server is away it is not the item's fault */
@@ -140,10 +139,6 @@ bool janitor_add_job(struct janitor *j, const job_message *job, const job_messag
         add(j, last->bucket, last->nuid, last->name, ack ? ack : "");
     }
     return last != NULL;
-}
-
-uint64_t janitor_purged_count(const struct janitor *j) {
-    return atomic_load(&j->purged_count);
 }
 
 bool janitor_is_clean(const struct janitor *j) {

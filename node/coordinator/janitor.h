@@ -22,6 +22,5 @@ void janitor_add(struct janitor *j, const char *bucket, const char *nuid, const 
  * get to; false, there is nothing to purge and it is the caller's. */
 bool janitor_add_job(struct janitor *j, const job_message *job, const job_message *kept,
                      const char *ack);
-uint64_t janitor_purged_count(const struct janitor *j);
 /* Nothing is left to purge, and nothing was given up lately. */
 bool janitor_is_clean(const struct janitor *j);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/base/budget.h"
+#include "node/base/cgroup.h"
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
@@ -25,7 +25,7 @@ static void apply_defaults(struct lane_config *c) {
     c->ack_wait_ns = c->ack_wait_ns ? c->ack_wait_ns : LANE_ACK_WAIT_NS;
     c->stall_ns = c->stall_ns ? c->stall_ns : UINT64_C(60000000000);
     c->result_hold_ns = c->result_hold_ns ? c->result_hold_ns : UINT64_C(600000000000);
-    c->memory_bytes = c->memory_bytes ? c->memory_bytes : budget_host_bytes();
+    c->memory_bytes = c->memory_bytes ? c->memory_bytes : cgroup_plan_bytes();
 }
 
 /* Core messages of cancel: whoever holds the job stops at the next step. */

@@ -39,7 +39,7 @@ struct lane_config {
     const char *device;      /* id under which its strikes are kept; NULL: they end with the lane */
     const char *cache_dir;   /* keys lie in its folder keys/ */
     uint64_t key_disk_bytes; /* limit of that folder; 0: none */
-    uint64_t memory_bytes;   /* a third for bodies, two for loaded keys; 0: budget_host_bytes() */
+    uint64_t memory_bytes;   /* a third for bodies, two for loaded keys; 0: cgroup_plan_bytes() */
     uint64_t
         staging_bytes; /* for bodies, page-locked, where a device copies them; 0: an eighth of that memory, at most 8 GiB */
     const char *

@@ -166,17 +166,6 @@ static enum err prove_into(struct prove_result *out, struct backend *b, struct b
     return groth16_assemble(out, key, w, blinding);
 }
 
-enum err groth16_prove_unchecked(struct prove_result *out, struct backend *b,
-                                 struct backend_slot *slot, const struct key *key,
-                                 const struct witness *w, const struct blinding *blinding,
-                                 struct job_watch *watch) {
-    AUTO(prove_result_done) struct prove_result result = {0};
-    TRY(prove_into(&result, b, slot, key, w, blinding, watch));
-    *out = result;
-    result.publics = NULL;
-    return OK;
-}
-
 enum err groth16_check(struct prove_result *r, const struct key *key) {
     uint64_t start_ns = clock_ns();
     enum err code = groth16_verify(key_vkey(key), r->publics, r->publics_count, &r->proof);

@@ -34,21 +34,14 @@ void prove_result_done(struct prove_result *r);
 FALLIBLE groth16_prove(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                        const struct key *key, const struct witness *w,
                        const struct blinding *blinding, struct job_watch *watch);
-/* The same without the self-check: for a caller that makes it elsewhere (groth16_check) while the backend goes on, and for
- * benches. */
-FALLIBLE groth16_prove_unchecked(struct prove_result *out, struct backend *b,
-                                 struct backend_slot *slot, const struct key *key,
-                                 const struct witness *w, const struct blinding *blinding,
-                                 struct job_watch *watch);
-
-/* The two halves of that. What the backend computes: sums and times. And what any thread makes of it: proof and public signals. On
- * OK of the first the result is the caller's, to prove_result_done. */
+/* What comes before the self-check, in two halves. What the backend computes: sums and times. And what any thread makes of it, while the
+ * backend goes on: proof and public signals. On OK of the first the result is the caller's, to prove_result_done. */
 FALLIBLE groth16_compute(struct prove_result *out, struct backend *b, struct backend_slot *slot,
                          const struct key *key, const struct witness *w, struct job_watch *watch);
 FALLIBLE groth16_assemble(struct prove_result *r, const struct key *key, const struct witness *w,
                           const struct blinding *blinding);
 
-/* The self-check of an unchecked result: E_SELFCHECK when it does not verify. Its time is booked into the result. Touches no
+/* The self-check of such a result: E_SELFCHECK when it does not verify. Its time is booked into the result. Touches no
  * backend. */
 FALLIBLE groth16_check(struct prove_result *r, const struct key *key);
 

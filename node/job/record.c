@@ -311,15 +311,6 @@ bool lane_ref_is(const struct lane_ref *lane, struct lane_name name) {
     return lane->gpu == name.gpu && !strcmp(lane->node, name.node);
 }
 
-bool record_part_was_on(const struct record_part *part, struct lane_name lane) {
-    for (uint32_t i = 0; i < part->tries_count; i++) {
-        if (lane_ref_is(&part->tries[i].lane, lane)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* --- Bytes --- */
 
 struct pack_room { /* the messages of one record, in three blocks */

@@ -143,5 +143,3 @@ struct record_counts record_part_counts(const struct record_part *part);
 /* A limit is reached: the job must be ended as DEAD. *idx is the partition, which may be NULL. */
 bool record_is_used_up(uint32_t *idx, const struct record *r, const struct record_limits *limits);
 bool record_all_parts_done(const struct record *r);
-/* Was it given back by this lane, so that another one should try first? */
-bool record_part_was_on(const struct record_part *part, struct lane_name lane);

@@ -1,7 +1,7 @@
 /* Verifying key: the points that proofs of one circuit are checked against.
  *
  * Comes out of a proving key's header or from snarkjs's verification_key.json or bellman's verifying key; goes out as
- * snarkjs JSON (key order and names as snarkjs writes them, vk_alphabeta_12 included) or bellman bytes.
+ * snarkjs JSON (key order and names as snarkjs writes them, vk_alphabeta_12 included).
  *
  * Threads  const after opening.
  * Errors   E_FORMAT, E_RANGE, E_CURVE naming the field ("vk_gamma_2"); E_LIMIT above PUBLIC_COUNT_MAX.

@@ -23,16 +23,6 @@ const char *span_step_place(enum span_step step) {
     return steps[step].place;
 }
 
-bool span_step_find(enum span_step *out, const char *name) {
-    for (int i = 0; i < SPAN_STEPS_COUNT; i++) {
-        if (!strcmp(steps[i].name, name)) {
-            *out = (enum span_step)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 void spans_begin(struct spans *s) {
     s->origin_ns = clock_ns();
     s->count = 0;

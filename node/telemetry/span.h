@@ -19,7 +19,6 @@ enum span_step {
 };
 const char *span_step_name(enum span_step step);  /* "key_fetch" */
 const char *span_step_place(enum span_step step); /* "network", "disk", "host"; "": the device */
-bool span_step_find(enum span_step *out, const char *name);
 
 struct span {
     enum span_step step;

@@ -3,7 +3,7 @@
  *
  * One lock over everything and one condition that every change broadcasts: slow for thousands of threads, obviously right
  * for a test. Waiting is by clock_ns(), looked at again every few milliseconds, so that a test which holds the clock moves
- * it with clock_hold and loopback_tick.
+ * it with clock_hold.
  */
 #include "node/transport/loop.h"
 
@@ -208,12 +208,6 @@ void loopback_restart(struct loopback *b) {
         tell(t, TRANSPORT_DISCONNECTED, "connection to the NATS server lost");
         tell(t, TRANSPORT_RECONNECTED, "connected to the NATS server again");
     }
-}
-
-void loopback_tick(struct loopback *b) {
-    loop_enter(b);
-    loop_changed(b);
-    loop_leave(b);
 }
 
 /* --- Streams and consumers: the lock around broker.c --- */

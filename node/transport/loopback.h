@@ -26,5 +26,3 @@ void loopback_partition(struct transport *t,
 /* Forgets what a restarted server forgets: duplicate windows of messages that are gone, core subscriptions' unread messages,
  * memory streams; transports see a disconnect and a reconnect. */
 void loopback_restart(struct loopback *b);
-/* Wakes waiting calls so that they look at a held clock again. */
-void loopback_tick(struct loopback *b);

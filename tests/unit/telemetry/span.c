@@ -43,13 +43,13 @@ static void claim_limit(void) {
 
 static void claim_names(void) {
     for (int i = 0; i < SPAN_STEPS_COUNT; i++) {
-        enum span_step back;
-        CHECK(span_step_find(&back, span_step_name((enum span_step)i)));
-        CHECK_EQ(i, back);
+        for (int other = 0; other < i; other++) {
+            CHECK(strcmp(span_step_name((enum span_step)i),
+                         span_step_name((enum span_step)other)) != 0);
+        }
         CHECK(span_step_place((enum span_step)i) != NULL);
     }
-    enum span_step none;
-    CHECK(!span_step_find(&none, "nothing"));
+    CHECK_STR("key_fetch", span_step_name(SPAN_KEY_FETCH));
     CHECK_STR("network", span_step_place(SPAN_FETCH));
     CHECK_STR("", span_step_place(SPAN_MSM_H));
 }
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"a story has starts, lengths, bytes and outcomes", claim_story},
         {"a list that is full counts what it drops", claim_limit},
-        {"steps are found by name", claim_names},
+        {"steps have names and places of their own", claim_names},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
 }
