@@ -5,8 +5,9 @@
  * then, each one job from beginning to end, so jobs may overtake each other: a key that is fetched, or a large body, holds up only those
  * that need it.
  *
- * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it. But not so late that
- * the one place beside the device waits for the server: where bodies are brought, the next few in line are moved before. And never behind
+ * The record is moved as late as that, because a job that runs when its worker dies is suspected of having killed it, and cannot go to a lane
+ * that has become idle. But not so late that the device waits for the server: it is moved when the work ahead of it takes no longer
+ * than AHEAD_NS, of short jobs before they are brought, so that the place beside the device does not wait for it either. And never behind
  * the device's beginning, as a job that kills its worker at once must have been written down. The event that tells of the start is sent
  * when the device has it (story_begins).
  */
@@ -19,6 +20,7 @@ enum { WORLD_TRIES = 4 };
 static const uint64_t PULL_WAIT_NS = UINT64_C(5000000000);
 static const uint64_t PLACE_WAIT_NS = UINT64_C(1000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(100000000);
+static const uint64_t AHEAD_NS = UINT64_C(100000000);
 static const uint64_t PUT_OFF_NS = UINT64_C(2000000);
 static const uint64_t LONGEST_PAUSE_NS = UINT64_C(2000000000);
 
@@ -200,16 +202,53 @@ static enum err start(struct lane *lane, struct lane_job *job) {
     return OK;
 }
 
-/* Only a few at a time. */
-static enum err take_turn_ahead(struct lane *lane, struct lane_job *job) {
-    LOCK_SCOPE(&lane->lock);
-    while (lane->ahead_count >= LANE_AHEAD_MAX) {
-        TRY(check_wanted(lane, job));
-        struct timespec until = clock_wait_until(FIRST_PAUSE_NS);
-        condition_wait_until(&lane->changed, &lane->lock, &until);
+/* [lock] Of what it computes now. A job that outlives its estimate may go on for long. */
+static uint64_t device_left_ns(const struct lane_seat *seat) {
+    if (!seat->job) {
+        return 0;
+    }
+    uint64_t spent_ns = clock_ns() - seat->since_ns, expected_ns = seat->job->expected_ns;
+    return spent_ns < expected_ns ? expected_ns - spent_ns : spent_ns / 2;
+}
+
+/* [lock] How long the device has enough to do without this one. Who has the place beside it is the next, and the others wait for that one. */
+static uint64_t work_ahead_ns(const struct lane *lane, const struct lane_job *job) {
+    return device_left_ns(&lane->proving) + (job->brought ? 0 : lane->ahead_ns);
+}
+
+/* [lock] */
+static bool take_turn_if_free(struct lane *lane, struct lane_job *job) {
+    bool full = !job->brought && lane->ahead_count >= LANE_AHEAD_MAX;
+    if (full || work_ahead_ns(lane, job) > AHEAD_NS) {
+        return false;
     }
     lane->ahead_count++;
+    lane->ahead_ns += job->expected_ns;
     job->ahead = true;
+    return true;
+}
+
+/* True: it has one now. */
+static bool try_turn_ahead(struct lane *lane, struct lane_job *job) {
+    ASSERT(!job->ahead);
+    job->expected_ns = keycache_estimate(lane->keycache, &job->key_digest);
+    LOCK_SCOPE(&lane->lock);
+    return take_turn_if_free(lane, job);
+}
+
+static enum err take_turn_ahead(struct lane *lane, struct lane_job *job) {
+    if (try_turn_ahead(lane, job)) {
+        return OK;
+    }
+    LOCK_SCOPE(&lane->lock);
+    while (!take_turn_if_free(lane, job)) {
+        TRY(check_wanted(lane, job));
+        uint64_t work_ns = work_ahead_ns(lane, job),
+                 wait_ns = work_ns > AHEAD_NS ? work_ns - AHEAD_NS : 0;
+        struct timespec until =
+            clock_wait_until(wait_ns && wait_ns < FIRST_PAUSE_NS ? wait_ns : FIRST_PAUSE_NS);
+        condition_wait_until(&lane->changed, &lane->lock, &until);
+    }
     return OK;
 }
 
@@ -235,9 +274,7 @@ static enum err fetch_body(struct lane *lane, struct lane_job *job) {
 }
 
 static enum err bring(struct lane *lane, struct lane_job *job) {
-    if (!atomic_load(&job->started)) {
-        TRY(take_turn_ahead(lane, job));
-        TRY(check_wanted(lane, job));
+    if (!atomic_load(&job->started) && try_turn_ahead(lane, job)) {
         TRY(timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
     }
     return job->stale ? OK : job_bring(job, lane->backend);
@@ -272,8 +309,11 @@ static enum err stage_once(struct lane *lane, struct lane_job *job) {
     TRY(check_result_fits(job));
     TRY(stage_body(lane, job));
     TRY(check_wanted(lane, job));
-    bool over = atomic_load(&job->started) || job->stale;
-    return over ? OK : timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
+    if (atomic_load(&job->started) || job->stale) {
+        return OK;
+    }
+    TRY(take_turn_ahead(lane, job));
+    return timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD);
 }
 
 /* Faults of the surroundings are tried again here, with back-off; a damaged object once, as it may have been cut by a reconnect. */

@@ -77,7 +77,8 @@ struct lane_job {
     uint64_t ready_ns;         /* on clock_ns: from then on only the device was missing */
     uint64_t device_ns;        /* that the device spent on it */
     _Atomic bool started;      /* the record says running: giving it back needs the lane's word */
-    bool ahead;                /* one of the few that started before the device had a place */
+    bool ahead;                /* counted by the lane as started, and not begun by the device */
+    uint64_t expected_ns;      /* of the device's time; 0: not known */
     _Atomic bool handed_back;  /* by a drain: ends as a take-back, not as cancelled */
     bool stale;                /* somebody else's by now: acknowledged and dropped */
 

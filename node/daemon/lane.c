@@ -324,6 +324,8 @@ void lane_seat_take(struct lane *lane, struct lane_seat *seat, struct lane_job *
     }
     atomic_store(&seat->patience_ns, 0);
     seat->job = job;
+    seat->since_ns = clock_ns();
+    condition_wake_all(&lane->changed);
 }
 
 void lane_seat_loads(struct lane_seat *seat, uint64_t key_bytes) {
@@ -360,6 +362,7 @@ void lane_give_turn_ahead(struct lane *lane, struct lane_job *job) {
     job->ahead = false;
     LOCK_SCOPE(&lane->lock);
     lane->ahead_count--;
+    lane->ahead_ns -= job->expected_ns;
     condition_wake_all(&lane->changed);
 }
 

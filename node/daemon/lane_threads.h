@@ -22,7 +22,8 @@ enum {
     /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
     LANE_STAGERS_MAX = 8,
     LANE_REPLIERS_MAX = 8,
-    /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and who takes that next. */
+    /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and who takes that next; fewer when
+     * they are long. */
     LANE_AHEAD_MAX = 3,
     LANE_PULL_AHEAD =
         8, /* assignments asked for at once: else each is a round trip behind the last */
@@ -32,6 +33,7 @@ enum {
 /* Where a job is computed on, watched for signs of life. */
 struct lane_seat {
     struct lane_job *job;         /* [lock]; NULL: idle */
+    uint64_t since_ns;            /* [lock] on clock_ns */
     _Atomic uint64_t patience_ns; /* silence that is no fault now: a key is loading */
 };
 
@@ -67,6 +69,7 @@ struct lane {
     bool key_turn,
         room_turn;        /* [lock] a stage thread opens a key file; waits for room for a body */
     unsigned ahead_count; /* [lock] */
+    uint64_t ahead_ns;    /* [lock] of the device's time, that those will take */
     struct lane_seat proving, settling;
     char reason[RECORD_DETAIL_BYTES]; /* [lock] why it takes no work */
 

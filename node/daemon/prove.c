@@ -96,8 +96,8 @@ static void prove_and_hand_on(struct lane *lane, struct lane_job *job) {
     job_mark(job, JOB_STAGE_PROVING);
     story_begins(lane, job);
     spans_end(&job->report.spans, SPAN_QUEUE, job->ready_ns, 0, OK);
-    lane_give_turn_ahead(lane, job);
     lane_seat_take(lane, &lane->proving, job);
+    lane_give_turn_ahead(lane, job);
     enum err code = prove(lane, job);
     job->fault = fault_of(code);
     lane_seat_take(lane, &lane->proving, NULL);

@@ -111,6 +111,8 @@ struct outcome {
     double makespan_s, work_bound_s, line_bound_s;
     double placed_per_s, placed_peak_per_s;
     double idle_share, fairness, fairness_s;
+    double load_share, early_share,
+        late_share; /* of the lanes' time: keys; no job yet; no job any more */
     struct usages used;
     bool cut; /* by the limit: what follows is of a part */
     uint64_t sent, proved;
@@ -325,6 +327,7 @@ static void measure_latency(struct sim *s, struct outcome *out, uint64_t jobs_co
 
 struct watch { /* sums over the looks */
     uint64_t idle_ns, look_ns, second_ns, placed_second, fair_ns;
+    uint64_t early_ns, late_ns; /* lanes idle, nothing waits: before all is sent, and after */
     uint64_t before[SIM_TENANTS],
         fair[SIM_TENANTS]; /* placed: at the last look, while all waited */
 };
@@ -345,7 +348,9 @@ static void look(struct sim *s, struct watch *w, struct outcome *out, uint64_t p
     uint64_t open = parts > ended ? parts - ended : 0, waiting = open > busy ? open - busy : 0;
     uint64_t lanes = (uint64_t)asked.lanes, idle = lanes > busy ? lanes - busy : 0;
     bool all_wait = true;
-    w->idle_ns += (idle < waiting ? idle : waiting) * passed_ns;
+    uint64_t lost = idle < waiting ? idle : waiting;
+    w->idle_ns += lost * passed_ns;
+    *(sent < s->all_count ? &w->early_ns : &w->late_ns) += (idle - lost) * passed_ns;
     w->look_ns += passed_ns;
     out->backlog_most = waiting > out->backlog_most ? waiting : out->backlog_most;
     for (unsigned t = 0; t < SIM_TENANTS; t++) {
@@ -452,13 +457,17 @@ static void watch_load(struct sim *s, struct outcome *out, struct watch *w,
 }
 
 static void sum_up(const struct sim *s, struct outcome *out, const struct watch *w,
-                   const struct mark *first, uint64_t begun, uint64_t work_ns) {
+                   const struct mark *first, uint64_t begun, uint64_t work_ns, uint64_t loads) {
     struct mark end = mark(s);
     out->makespan_s = (double)(end.at_ns - first->at_ns) / 1e9;
     out->placed_per_s = (double)(end.placed - first->placed) / out->makespan_s;
     out->sent = end.sent;
     out->proved = end.proved;
     out->idle_share = (double)w->idle_ns / ((double)w->look_ns * asked.lanes);
+    out->early_share = (double)w->early_ns / ((double)w->look_ns * asked.lanes);
+    out->late_share = (double)w->late_ns / ((double)w->look_ns * asked.lanes);
+    out->load_share = (double)(atomic_load(&s->counts.loads) - loads) * (double)s->model.load_ns /
+                      ((double)w->look_ns * asked.lanes);
     out->fairness = fairness(w->fair);
     uint64_t all = 0;
     for (unsigned t = 0; t < SIM_TENANTS; t++) {
@@ -481,11 +490,12 @@ static void measure_load(struct sim *s, struct outcome *out) {
                              asked.load * capacity() / asked.partitions,
                              (unsigned)asked.partitions};
     uint64_t begun = atomic_load(&s->counts.begun), work_ns = atomic_load(&s->counts.work_ns);
+    uint64_t loads = atomic_load(&s->counts.loads);
     struct mark first = mark(s);
     struct watch w = {.placed_second = first.placed};
     CHECK_OK(load_start(s->load, &plan));
     watch_load(s, out, &w, &first);
-    sum_up(s, out, &w, &first, begun, work_ns);
+    sum_up(s, out, &w, &first, begun, work_ns, loads);
     load_cut(s->load);
     CHECK_OK(load_stop(s->load));
 }
@@ -536,7 +546,10 @@ static void print_table(const struct sim *s, const struct outcome *o) {
         "s)\n",
         span, (span / o->work_bound_s - 1) * 100, o->work_bound_s,
         (span / o->line_bound_s - 1) * 100, o->line_bound_s);
-    printf("idle     %.2f %% of the lanes' time while jobs waited\n", o->idle_share * 100);
+    printf("idle     %.2f %% of the lanes' time while jobs waited; %.2f %% before all were sent, "
+           "%.2f %% at "
+           "the end, %.2f %% loading keys\n",
+           o->idle_share * 100, o->early_share * 100, o->late_share * 100, o->load_share * 100);
     printf("fairness %.4f (Jain) over %.1f s in which all %d tenants waited; the loud one, who "
            "sent %.1f "
            "%%, got %.1f %%\n",
@@ -567,11 +580,13 @@ static void print_json(const struct sim *s, const struct outcome *o) {
            asked.brings, asked.seed, asked.mean_ms, asked.sigma, asked.load, o->latency_p50_ms,
            o->latency_p99_ms, o->placed_per_s, o->placed_peak_per_s);
     printf("\"makespan_s\": %.2f, \"work_bound_s\": %.2f, \"line_bound_s\": %.2f, "
-           "\"over_work\": %.4f, \"over_line\": %.4f, \"idle_share\": %.5f, \"fairness\": %.5f, "
+           "\"over_work\": %.4f, \"over_line\": %.4f, \"idle_share\": %.5f, \"early_share\": %.5f, "
+           "\"late_share\": %.5f, \"load_share\": %.5f, \"fairness\": %.5f, "
            "\"fairness_s\": %.1f, \"coordinator_cores\": %.3f, \"coordinator_mib\": %.1f, ",
            span, o->work_bound_s, o->line_bound_s, span / o->work_bound_s - 1,
-           span / o->line_bound_s - 1, o->idle_share, o->fairness, o->fairness_s,
-           o->used.coordinator.cpu_s / span, o->used.coordinator.rss_mib);
+           span / o->line_bound_s - 1, o->idle_share, o->early_share, o->late_share, o->load_share,
+           o->fairness, o->fairness_s, o->used.coordinator.cpu_s / span,
+           o->used.coordinator.rss_mib);
     printf("\"server_cores\": %.3f, \"server_mib\": %.1f, \"own_cores\": %.3f, \"own_mib\": %.1f, "
            "\"backlog_most\": %" PRIu64 ", \"intake_most\": %" PRIu64 ", \"lanes_reopened\": "
            "%" PRIu64 ", \"results\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"replaced\": %" PRIu64

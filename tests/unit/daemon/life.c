@@ -508,23 +508,32 @@ static bool lane_is_stalled(void *lane) {
     return lane_ended(lane) == LANE_STALLED;
 }
 
-static void claim_stuck_device(void) {
-    struct fleet *f = fleet_new_impatient(2, SECOND);
-    fleet_trouble(0, TROUBLE_HANG, 0);
-    fleet_trouble(1, TROUBLE_SLOW, 0);
-    for (int i = 0; i < 4; i++) {
+static void submit_some(const struct fleet *f, int first, int end) {
+    for (int i = first; i < end; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
         submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
     }
-    wait_until(lane_is_stalled, f->lanes[0].lane, "the lane notices that its prover is stuck");
-    for (int i = 0; i < 4; i++) {
+}
+
+/* On this lane; -1: any. */
+static void expect_some(const struct fleet *f, int first, int end, int gpu) {
+    for (int i = first; i < end; i++) {
         char job_id[16];
         snprintf(job_id, sizeof job_id, "j%d", i);
         AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
         check_proved(r, MUL, 1);
-        CHECK_EQ(1, r->partitions[0]->gpu);
+        CHECK(gpu < 0 || r->partitions[0]->gpu == (uint32_t)gpu);
     }
+}
+
+static void claim_stuck_device(void) {
+    struct fleet *f = fleet_new_impatient(2, SECOND);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    fleet_trouble(1, TROUBLE_SLOW, 0);
+    submit_some(f, 0, 4);
+    wait_until(lane_is_stalled, f->lanes[0].lane, "the lane notices that its prover is stuck");
+    expect_some(f, 0, 4, 1);
     fleet_free(&f);
 }
 
@@ -611,26 +620,37 @@ static bool device_has_one(void *none) {
 static void claim_drain(void) {
     struct fleet *f = fleet_new(1);
     fleet_trouble(0, TROUBLE_HANG, 0);
-    for (int i = 0; i < 4; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
-    }
+    submit_some(f, 0, 4);
     struct record_slot slot = job_record(&f->user, "j0", JOB_RUNNING);
     record_slot_done(&slot);
     wait_until(device_has_one, NULL, "the device has taken the first job");
     lane_drain(f->lanes[0].lane, 100 * SECOND, "test"); /* with time to finish what runs */
     fleet_start_lane(f, 1);
-    for (int i = 3; i > 0; i--) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-        check_proved(r, MUL, 1);
-    }
+    expect_some(f, 1, 4, 1);
     fleet_trouble(0, TROUBLE_NONE, 0);
     AUTO(message_free) result_message *r = job_result(&f->user, "j0", 1);
     check_proved(r, MUL, 1);
     CHECK_EQ(0, r->partitions[0]->gpu);
+    fleet_free(&f);
+}
+
+/* The device is at work for longer than a while: nothing behind it has started, so all of it may go to a lane that comes. */
+static void claim_what_waits_behind_a_long_job_can_go(void) {
+    struct fleet *f = fleet_new(1);
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "long"});
+    struct record_slot slot = job_record(&f->user, "long", JOB_RUNNING);
+    record_slot_done(&slot);
+    clock_sleep_ns(SECOND / 2);
+    submit_some(f, 0, 3);
+    slot = job_record(&f->user, "j2", JOB_PLACED);
+    record_slot_done(&slot);
+    clock_sleep_ns(SECOND / 4);
+    fleet_start_lane(f, 1);
+    expect_some(f, 0, 3, 1);
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    AUTO(message_free) result_message *r = job_result(&f->user, "long", 1);
+    check_proved(r, MUL, 1);
     fleet_free(&f);
 }
 
@@ -660,20 +680,10 @@ static void claim_coordinator_restart(void) {
 
 static void claim_broker_restart(void) {
     struct fleet *f = fleet_new(2);
-    for (int i = 0; i < 20; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = job_id});
-        if (i == 10) {
-            loopback_restart(f->broker);
-        }
-    }
-    for (int i = 0; i < 20; i++) {
-        char job_id[16];
-        snprintf(job_id, sizeof job_id, "j%d", i);
-        AUTO(message_free) result_message *r = job_result(&f->user, job_id, 1);
-        check_proved(r, MUL, 1);
-    }
+    submit_some(f, 0, 11);
+    loopback_restart(f->broker);
+    submit_some(f, 11, 20);
+    expect_some(f, 0, 20, -1);
     fleet_free(&f);
 }
 
@@ -755,6 +765,8 @@ int main(int argc, char **argv) {
         {"a running job can be cancelled", claim_cancel_running},
         {"a job without a proof by its deadline expires", claim_deadline},
         {"a draining lane finishes what runs and hands the rest back", claim_drain},
+        {"what waits behind a long job has not started, and goes to a lane that comes",
+         claim_what_waits_behind_a_long_job_can_go},
         {"a coordinator that starts again goes on where the last one was",
          claim_coordinator_restart},
         {"a broker restart loses no job", claim_broker_restart},
