@@ -11,6 +11,8 @@
 
 enum { KEY_CHAINS = 4096, AVERAGE_OVER = 32 };
 static const uint64_t GUESS_JOB_NS = UINT64_C(1000000000);
+/* Who guesses too little fills a few lanes with what takes long, and lets the rest wait for them. */
+static const uint64_t GUESS_LEAST_NS = UINT64_C(250000000);
 static const uint64_t GUESS_LOAD_NS = UINT64_C(500000000);
 static const uint64_t UNFIT_NS = UINT64_C(60000000000);
 
@@ -191,8 +193,10 @@ uint64_t estimates_job_ns(const struct estimates *e, uint32_t key_idx, uint32_t 
     const struct key_view *key = &e->keys[key_idx];
     uint64_t ns = known_job_ns(&key->speeds[device_idx]);
     ns = ns ? ns : mean_of_others(e, key_idx, known_job_ns);
-    ns = ns ? ns : key->guess_ns;
-    return ns ? ns : GUESS_JOB_NS;
+    if (ns || !key->guess_ns) {
+        return ns ? ns : GUESS_JOB_NS;
+    }
+    return key->guess_ns > GUESS_LEAST_NS ? key->guess_ns : GUESS_LEAST_NS;
 }
 
 uint64_t estimates_device_ns(const struct estimates *e, uint32_t key_idx, uint32_t device_idx) {

@@ -154,6 +154,13 @@ static void claim_costs(void) {
     CHECK_EQ(400 * MS, cost(&l, 2, &key).job_ns); /* as it comes out, all waits included */
     CHECK_EQ(100 * MS, cost(&l, 2, &key).slack_ns);
     CHECK(cost(&l, 0, &unknown).job_ns > 0 && cost(&l, 0, &unknown).load_ns > 0);
+    CHECK_OK(estimates_key(&key_idx, &e, &unknown));
+    e.keys[key_idx].guess_ns = 1000; /* by its size: so little is not believed before it was seen */
+    CHECK_EQ(250 * MS, cost(&l, 0, &unknown).job_ns);
+    e.keys[key_idx].guess_ns = 3000 * MS;
+    CHECK_EQ(3000 * MS, cost(&l, 0, &unknown).job_ns);
+    estimates_learn_job(&e, key_idx, l.views[0].device_idx, 2 * MS);
+    CHECK_EQ(2 * MS, cost(&l, 0, &unknown).job_ns);
     lanes_done(&l);
     estimates_done(&e);
 }
