@@ -24,6 +24,7 @@ from claims import main, need
 
 SLOW_NS = 400_000_000  # each decode
 JOBS = 6
+SANITIZED = "sanitized" in sys.argv
 
 
 class Fleet:
@@ -66,6 +67,9 @@ class Fleet:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=60)
         self.log.close()
+        for who in ("node", "coordinator"):  # what broke was started again, and no claim would notice
+            broken = re.search(r"assertion failed.*|.*Sanitizer.*|.*runtime error:.*", read(f"{self.dir}/fleet/{who}.log"))
+            assert not broken, f"{who}.log: {broken.group(0)}"
 
 
 def read(path):
@@ -301,7 +305,8 @@ def claim_telling_is_cheap(fleet):
         after = counters()
         spent = {name: after[name] - before[name] for name in after}
         assert spent["jobs_done"] == 6 * 64 and after["telemetry_dropped"] == 0, after
-        assert 0 < spent["telemetry_cpu_ns"] < 0.01 * spent["cpu_ns"], spent
+        most = 0.03 if SANITIZED else 0.01  # the arithmetic's fastest code is not instrumented, telling is
+        assert 0 < spent["telemetry_cpu_ns"] < most * spent["cpu_ns"], spent
         lines = [json.loads(line) for line in read(f"{quick.dir}/fleet/node.log").splitlines() if line.startswith("{")]
         ends = [line for line in lines if line.get("event") == "job.ended" and line["job"] == "first"]
         assert sorted(int(line["part"]) for line in ends) == list(range(64)), ends[:2]
@@ -321,8 +326,7 @@ def claim_demo(fleet):
         return len(lanes) == 2 and all(lane["counters"]["jobs_done"] > 0 and lane["last_minute"]["compute_ns"] > 0 for lane in lanes)
 
     try:
-        slow = os.environ.get("CI") or "sanitized" in sys.argv
-        until(works, "both lanes have proved something, as top says", 30 if slow else 10)
+        until(works, "both lanes have proved something, as top says", 30 if os.environ.get("CI") or SANITIZED else 10)
         print(f"         after {time.monotonic() - start:.1f} s")
         text = demo.run("top", "--once").stdout
         assert re.search(r"^dev\.0  ready  .*\[.*#.*\] +\d+% busy  done [1-9]", text, re.MULTILINE), text
@@ -467,8 +471,8 @@ def claim_screens(fleet):
         check_width(screen, 80)
         for text in (r"^bellows led by", r"lanes 2 of 2 open", r"^>DEVICES 2", r"^ QUEUES 0", r"^ IN HAND 0", r"^ FAILURES 1", r"E_UNSAT"):
             assert re.search(text, screen, re.MULTILINE), f"{text}\n{screen}"
-        bar = re.search(r"dev\.0 +ready +\S+ +\[([^\]]*)\]", screen).group(1)
-        assert "d" in bar and "." in bar, screen  # a minute with slow decodes in it
+        bars = re.findall(r"dev\.\d +ready +\S+ +\[([^\]]*)\]", screen)
+        assert len(bars) == 2 and any("d" in bar and "." in bar for bar in bars), screen  # slow decodes in it, of one lane at least
         fleet.run("submit", f"{fleet.vectors}/bn128/chain200/circuit.zkey", *[f"{fleet.vectors}/bn128/chain200/witness.wtns"] * 60, "--job", "many",
                   "--label", "nightly", "--allow-insecure-keys")
         t.shows(r"^ many(/\d+)? +default +dev\.\d +\w+")
