@@ -244,6 +244,8 @@ static FALLIBLE load_file(struct config *config, const char *path) {
     }
     text[raw.len] = '\0';
     REQUIRE(strlen(text) == raw.len, E_USAGE, "%s holds a zero byte; it is not a text", path);
+    REQUIRE(strncmp(text, "\xef\xbb\xbf", 3) != 0, E_USAGE,
+            "%s starts with a byte-order mark; save it without one", path);
     return load_lines(config, text, path);
 }
 

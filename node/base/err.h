@@ -19,7 +19,7 @@ enum err {
     E_CURVE,  /* a point off its curve or subgroup, or two curves that differ */
     E_UNSAT, /* the witness does not satisfy the circuit; a proof or signature that does not verify */
     /* busy: load */
-    E_LIMIT, /* a budget or a named limit would be exceeded */
+    E_LIMIT, /* a budget or a named limit would be exceeded; what no machine takes is E_FORMAT or E_RANGE */
     E_QUEUE, /* a bounded queue is full */
     /* device: this machine */
     E_DEVICE,      /* a device call failed or no usable device is there */
@@ -66,7 +66,8 @@ struct fault {
 enum err_class err_class(enum err code);
 const char *err_name(enum err code);            /* "E_FORMAT" */
 const char *err_class_name(enum err_class cls); /* "reject" */
-int err_exit_code(enum err code); /* process exit code: 0 ok, 1 invalid, 2 usage or input, 3 device,
+int err_exit_code(
+    enum err code); /* process exit code: 0 ok, 1 invalid, 2 usage or input, 3 device or memory,
                                                     4 network or stopped, 5 internal */
 bool err_from_name(enum err *out, const char *name);
 

@@ -27,6 +27,7 @@ enum {
     BUFFER_BYTES = 1 << 16,
     READ_BYTES_FIRST = 1 << 16,
     TEMP_DIRS_MAX = 64,
+    LINKS_MAX = 40, /* of symbolic links one after the other, as in the kernel */
     REMOVE_DEPTH_MAX = 64,
 };
 
@@ -44,16 +45,26 @@ static FALLIBLE copy_path(char **out, const char *path) {
     return OK;
 }
 
-static FALLIBLE open_input(int *out, struct stat *info, const char *path) {
-    if (!strcmp(path, "-")) {
-        *out = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-        REQUIRE(*out >= 0, E_IO, "standard input: %s", strerror(errno));
-    } else {
-        *out = open(path, O_RDONLY | O_CLOEXEC);
-        REQUIRE(*out >= 0, E_IO, "%s: %s", path, strerror(errno));
+const char *file_title(const char *path) {
+    return strcmp(path, "-") != 0 ? path : "standard input";
+}
+
+bool file_same(const char *a, const char *b) {
+    struct stat x, y;
+    if (!strcmp(a, b)) {
+        return true;
     }
-    REQUIRE(!fstat(*out, info), E_IO, "%s: %s", path, strerror(errno));
-    REQUIRE(!S_ISDIR(info->st_mode), E_IO, "%s is a folder, not a file", path);
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           S_ISREG(x.st_mode);
+}
+
+static FALLIBLE open_input(int *out, struct stat *info, const char *path) {
+    const char *title = file_title(path);
+    *out = strcmp(path, "-") != 0 ? open(path, O_RDONLY | O_CLOEXEC)
+                                  : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    REQUIRE(*out >= 0, E_IO, "%s: %s", title, strerror(errno));
+    REQUIRE(!fstat(*out, info), E_IO, "%s: %s", title, strerror(errno));
+    REQUIRE(!S_ISDIR(info->st_mode), E_IO, "%s is a folder, not a file", title);
     return OK;
 }
 
@@ -62,7 +73,7 @@ static FALLIBLE read_some(size_t *got, int fd, void *into, size_t bytes, const c
     do {
         n = read(fd, into, bytes);
     } while (n < 0 && errno == EINTR);
-    REQUIRE(n >= 0, E_IO, "%s: %s", path, strerror(errno));
+    REQUIRE(n >= 0, E_IO, "%s: %s", file_title(path), strerror(errno));
     *got = (size_t)n;
     return OK;
 }
@@ -76,13 +87,13 @@ static FALLIBLE read_stream(struct bytes_mut *out, int fd, const char *path, siz
             cap = cap ? 2 * cap : READ_BYTES_FIRST;
             cap = cap > bytes_max ? bytes_max + 1 : cap; /* one more, to see what is too much */
             uint8_t *grown = mem_grow(block, cap);
-            REQUIRE(grown, E_LIMIT, "%s: out of memory after %zu bytes", path, len);
+            REQUIRE(grown, E_LIMIT, "%s: out of memory after %zu bytes", file_title(path), len);
             block = grown;
         }
         TRY(read_some(&got, fd, block + len, cap - len, path));
         len += got;
-        REQUIRE(len <= bytes_max, E_LIMIT, "%s holds more than the %zu bytes allowed", path,
-                bytes_max);
+        REQUIRE(len <= bytes_max, E_FORMAT, "%s holds more than the %zu bytes allowed",
+                file_title(path), bytes_max);
     }
     *out = (struct bytes_mut){TAKE(block), len};
     return OK;
@@ -92,32 +103,37 @@ static uint64_t mtime_ns(const struct stat *info) {
     return (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
 }
 
-enum err file_map_open(struct file_map *out, const char *path) {
+enum err file_map_open_small(struct file_map *out, const char *path, size_t bytes_max) {
     AUTO(close_fd) int fd = -1;
     struct stat info;
     TRY(open_input(&fd, &info, path));
     AUTO(file_map_close) struct file_map map = {0};
-    TRY(copy_path(&map.path, path));
+    TRY(copy_path(&map.path, file_title(path)));
     map.inode = info.st_ino;
     map.device = info.st_dev;
     map.mtime_ns = mtime_ns(&info);
     if (S_ISREG(info.st_mode) && info.st_size > 0 && lseek(fd, 0, SEEK_CUR) == 0) {
         size_t len = (size_t)info.st_size;
         void *base = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-        REQUIRE(base != MAP_FAILED, E_IO, "%s: cannot be mapped: %s", path, strerror(errno));
+        REQUIRE(base != MAP_FAILED, E_IO, "%s: %zu bytes cannot be mapped: %s%s", file_title(path),
+                len, strerror(errno), mem_limit());
         map.base = base;
         map.bytes = bytes_of(base, len);
     } else {
         struct bytes_mut data;
-        TRY(read_stream(&data, fd, path, FILE_STREAM_BYTES_MAX));
+        TRY(read_stream(&data, fd, path, bytes_max));
         map.base = data.ptr;
         map.heap = true;
         map.bytes = bytes_of(data.ptr, data.len);
     }
-    REQUIRE(map.bytes.len > 0, E_FORMAT, "%s is empty", path);
+    REQUIRE(map.bytes.len > 0, E_FORMAT, "%s is empty", file_title(path));
     *out = map;
     map = (struct file_map){0};
     return OK;
+}
+
+enum err file_map_open(struct file_map *out, const char *path) {
+    return file_map_open_small(out, path, FILE_STREAM_BYTES_MAX);
 }
 
 void file_map_close(struct file_map *map) {
@@ -196,6 +212,33 @@ static FALLIBLE open_hidden(struct file_out *f, mode_t mode) {
     return OK;
 }
 
+/* The name that a write to `path` gives a file: links are followed, to one that is not there yet as well. */
+static FALLIBLE follow_links(char **out, const char *path) {
+    AUTO(mem_free_ptr) char *name = NULL;
+    char to[PATH_MAX];
+    if (realpath(path, to)) {
+        return copy_path(out, to);
+    }
+    TRY(copy_path(&name, path));
+    for (unsigned links = 0;; links++) {
+        ssize_t len = readlink(name, to, sizeof to - 1);
+        if (len < 0) {
+            *out = TAKE(name); /* no link: the name of the file to be */
+            return OK;
+        }
+        REQUIRE(links < LINKS_MAX, E_IO, "%s cannot be written: %s", path, strerror(ELOOP));
+        to[len] = '\0';
+        const char *slash = strrchr(name, '/');
+        size_t dir_len = slash && to[0] != '/' ? (size_t)(slash - name) + 1 : 0;
+        char *next = mem_alloc(dir_len + (size_t)len + 1);
+        REQUIRE(next, E_LIMIT, "out of memory: a path of %zu bytes", dir_len + (size_t)len);
+        memcpy(next, name, dir_len);
+        memcpy(next + dir_len, to, (size_t)len + 1);
+        mem_free(name);
+        name = next;
+    }
+}
+
 /* Decides between a direct write (pipe, device), a replacement that keeps the old mode, and a new file. */
 static FALLIBLE open_target(struct file_out *f) {
     struct stat info;
@@ -209,8 +252,7 @@ static FALLIBLE open_target(struct file_out *f) {
     }
     REQUIRE(!exists || !access(f->shown, W_OK), E_IO, "%s cannot be written: %s", f->shown,
             strerror(errno));
-    char resolved[PATH_MAX];
-    TRY(copy_path(&f->path, exists && realpath(f->shown, resolved) ? resolved : f->shown));
+    TRY(follow_links(&f->path, f->shown));
     mode_t mode = exists ? info.st_mode & 07777 : 0666;
     TRY(open_unnamed(f, mode));
     if (f->fd < 0) {

@@ -5,7 +5,7 @@
  * under its name whole or not at all, also when the process is killed; links are followed, modes are kept.
  *
  * Threads  a handle belongs to one thread; mapped bytes may be read by any.
- * Errors   E_IO with path and cause; E_LIMIT for standard input above its limit.
+ * Errors   E_IO with path and cause; E_FORMAT for a stream, or a file that is read whole, above its limit.
  */
 #pragma once
 #include "node/base/bytes.h"
@@ -14,7 +14,7 @@ enum { FILE_STREAM_BYTES_MAX = 1 << 30 }; /* standard input and pipes, which can
 
 struct file_map {
     struct bytes bytes; /* lent from the map */
-    char *path;         /* owned */
+    char *path;         /* owned: file_title of it */
     void *base;         /* owned: mapping, or heap block when `heap` */
     bool heap;
     uint64_t inode, device, mtime_ns; /* identity, for caches keyed by file */
@@ -24,6 +24,8 @@ struct file_map {
  * empty"), a folder E_IO. On OK the caller owns *out. A file that another process cuts while it is mapped ends this
  * one with SIGBUS: files are replaced by renaming, never rewritten in place. */
 FALLIBLE file_map_open(struct file_map *out, const char *path);
+/* The same for what is never long: of a stream at most `bytes_max`. */
+FALLIBLE file_map_open_small(struct file_map *out, const char *path, size_t bytes_max);
 void file_map_close(struct file_map *map);
 
 struct file_out; /* opaque */
@@ -48,3 +50,5 @@ dir_remove_tree(const char *path); /* only below a path made by dir_make_temp; f
 /* Makes PREFIX.random in $TMPDIR, or where the prefix says when it holds a slash. *out owned: mem_free */
 FALLIBLE dir_make_temp(char **out, const char *prefix);
 bool file_exists(const char *path);
+bool file_same(const char *a, const char *b); /* by name, or one regular file under two names */
+const char *file_title(const char *path);     /* in errors: "-" is "standard input" */

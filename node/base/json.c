@@ -67,7 +67,7 @@ static FALLIBLE check_string(size_t *at, struct bytes text) {
 }
 
 static FALLIBLE scan(struct bytes text) {
-    REQUIRE(text.len <= JSON_BYTES_MAX, E_LIMIT, "%zu bytes of JSON, at most %d allowed", text.len,
+    REQUIRE(text.len <= JSON_BYTES_MAX, E_FORMAT, "%zu bytes of JSON, at most %d allowed", text.len,
             JSON_BYTES_MAX);
     REQUIRE(text.len > 0, E_FORMAT, "is empty; JSON was expected");
     REQUIRE(text.ptr[0] != 0xef, E_FORMAT, "starts with a byte-order mark; save it without one");
@@ -79,13 +79,13 @@ static FALLIBLE scan(struct bytes text) {
         } else if (c == '[' || c == '{') {
             depth++;
             values_count++;
-            REQUIRE(depth <= JSON_DEPTH_MAX, E_LIMIT, "byte %zu: nested deeper than %d levels", i,
+            REQUIRE(depth <= JSON_DEPTH_MAX, E_FORMAT, "byte %zu: nested deeper than %d levels", i,
                     JSON_DEPTH_MAX);
         } else if (c == ']' || c == '}') {
             depth -= depth > 0;
         } else if (c == ',') {
             values_count++;
-            REQUIRE(values_count <= JSON_VALUES_MAX, E_LIMIT, "more than %d values",
+            REQUIRE(values_count <= JSON_VALUES_MAX, E_FORMAT, "more than %d values",
                     JSON_VALUES_MAX);
         } else if (c == '\0') {
             FAIL(E_FORMAT, "byte %zu of %zu is zero; this is not JSON", i, text.len);
@@ -101,7 +101,7 @@ static FALLIBLE check_fields(const cJSON *value) {
         if (!cJSON_IsObject(value)) {
             continue;
         }
-        REQUIRE(++count <= JSON_FIELDS_MAX, E_LIMIT, "more than %d fields in one object",
+        REQUIRE(++count <= JSON_FIELDS_MAX, E_FORMAT, "more than %d fields in one object",
                 JSON_FIELDS_MAX);
         for (const cJSON *earlier = value->child; earlier != m; earlier = earlier->next) {
             REQUIRE(strcmp(earlier->string, m->string) != 0, E_FORMAT,

@@ -5,7 +5,7 @@
  * JSON_DEPTH_MAX. Errors name the line and column, or the field. JSON is written through text.h.
  *
  * Threads  a tree belongs to one thread at a time; reading it from several is fine.
- * Errors   E_FORMAT for shape, E_RANGE for a number out of range, E_LIMIT past a named limit or out of memory.
+ * Errors   E_FORMAT for shape and past a named limit, E_RANGE for a number out of range, E_LIMIT out of memory.
  *          Outputs untouched unless OK.
  */
 #pragma once

@@ -7,8 +7,10 @@
 #include "node/base/mem.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #ifdef BELLOWS_MIMALLOC
 #include <mimalloc.h>
 #endif
@@ -147,9 +149,21 @@ void mem_free_ptr(void *address_of_pointer) {
     memset(address_of_pointer, 0, sizeof ptr);
 }
 
+const char *mem_limit(void) {
+    static _Thread_local char note[64];
+    struct rlimit limit;
+    note[0] = '\0';
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        snprintf(note, sizeof note, "; address space (ulimit -v): %llu MiB",
+                 (unsigned long long)limit.rlim_cur >> 20);
+    }
+    return note;
+}
+
 enum err mem_new(void *out, size_t count, size_t size) {
     void *block = mem_zero_alloc(count, size);
-    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes", count, size);
+    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes%s", count, size,
+            mem_limit());
     memcpy(out, &block, sizeof block);
     return OK;
 }
@@ -157,7 +171,8 @@ enum err mem_new(void *out, size_t count, size_t size) {
 enum err mem_new_raw(void *out, size_t count, size_t size) {
     size_t bytes;
     void *block = __builtin_mul_overflow(count, size, &bytes) ? NULL : mem_alloc(bytes);
-    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes", count, size);
+    REQUIRE(block, E_LIMIT, "out of memory: no room for %zu times %zu bytes%s", count, size,
+            mem_limit());
     memcpy(out, &block, sizeof block);
     return OK;
 }

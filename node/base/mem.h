@@ -21,6 +21,10 @@ FALLIBLE mem_new(void *out, size_t count, size_t size);
 /* The same, not zeroed and 64-byte aligned: for large work areas. */
 FALLIBLE mem_new_raw(void *out, size_t count, size_t size);
 
+/* For the sentence about memory that was refused: the limit on this process's address space, or "" where there is none. Lent,
+ * until this thread asks again. */
+const char *mem_limit(void);
+
 /* Time that all threads together spent in the heap for new blocks of 64 KiB and more, since start: so that the allocator can be
  * ruled out as the cause of a wait. */
 uint64_t mem_work_ns(void);

@@ -125,8 +125,10 @@ static FALLIBLE start_workers(struct pool *p) {
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    REQUIRE(rc == 0, E_LIMIT, "thread %u of %u could not be started: %s", p->threads_started + 1,
-            p->threads_count, strerror(rc));
+    REQUIRE(rc == 0, E_LIMIT,
+            "thread %u of %u could not be started: %s; see the limits on processes (ulimit -u, the "
+            "control group's pids.max)%s",
+            p->threads_started + 1, p->threads_count, strerror(rc), mem_limit());
     return OK;
 }
 

@@ -103,12 +103,11 @@ static enum err G(check)(size_t *bad_idx, const uint8_t *packed, size_t count, b
         if (outside < bad) {
             *bad_idx = start + outside;
             FAIL(E_CURVE,
-                 GROUP_NAME " point %zu is on the curve but not in the subgroup of order r",
-                 *bad_idx);
+                 "a " GROUP_NAME " point is on the curve but not in the subgroup of order r");
         }
         if (why != OK) {
             *bad_idx = start + bad;
-            FAIL(why, GROUP_NAME " point %zu %s", *bad_idx,
+            FAIL(why, "a " GROUP_NAME " point %s",
                  why == E_RANGE ? "has a coordinate that is not below the field modulus"
                                 : "is not on the curve");
         }

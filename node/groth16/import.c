@@ -227,11 +227,17 @@ static FALLIBLE convert_one(const struct convert *c, uint64_t from, uint64_t to)
     struct bytes at = bytes_of(c->from.ptr + from * bytes, bytes);
     struct g1 p;
     struct g2 q;
+    enum err code = c->group == GROUP_G1 ? bellman_g1_read(&p, curve, at, false, false)
+                                         : bellman_g2_read(&q, curve, at, false, false);
+    if (code != OK) {
+        return err_prefix(code,
+                          "point %" PRIu64 " at byte %" PRIu64
+                          " of it; the file is damaged, fetch it again",
+                          from, from * bytes);
+    }
     if (c->group == GROUP_G1) {
-        TRY(bellman_g1_read(&p, curve, at, false, false));
         g1_store(c->to + to * bytes, curve, &p);
     } else {
-        TRY(bellman_g2_read(&q, curve, at, false, false));
         g2_store(c->to + to * bytes, curve, &q);
     }
     return OK;

@@ -49,6 +49,7 @@ static enum err curve_of(const struct curve **out, const cJSON *json,
 
 static enum err read_proof(struct proof *out, const struct curve *curve, const cJSON *json) {
     struct proof p = {0};
+    TRY(statement_part_check(json, PART_PROOF));
     if (cJSON_GetObjectItemCaseSensitive(json, "protocol")) {
         const char *protocol = NULL;
         TRY(json_text_member(&protocol, json, "protocol"));
@@ -141,12 +142,13 @@ static enum err read_publics(struct scalar *out, const struct curve *c, const cJ
 
 static enum err read_list(struct scalar **out, size_t *count, const struct curve *c,
                           const cJSON *list) {
+    TRY(statement_part_check(list, PART_PUBLICS));
     REQUIRE(cJSON_IsArray(list), E_FORMAT, "is not a list of decimal numbers in quotes");
     size_t found = 0;
     for (const cJSON *e = list->child; e; e = e->next) {
         found++;
     }
-    REQUIRE(found <= PUBLIC_COUNT_MAX, E_LIMIT, "holds %zu public signals; at most %d are taken",
+    REQUIRE(found <= PUBLIC_COUNT_MAX, E_RANGE, "holds %zu public signals; at most %d are taken",
             found, PUBLIC_COUNT_MAX);
     AUTO(mem_free_ptr) struct scalar *values = NULL;
     TRY(mem_new(&values, found + 1, sizeof *values)); /* never of no bytes */

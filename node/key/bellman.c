@@ -72,7 +72,7 @@ static FALLIBLE ic_read(struct vkey *vk, struct reader *r, const char *name) {
     TRY(vector_read(&points, &count, r, g1_bytes, name, "ic"));
     REQUIRE(count >= 1, E_FORMAT, "%s: ic has no points, the constant alone needs one; " DAMAGED,
             name);
-    REQUIRE(count - 1 <= PUBLIC_COUNT_MAX, E_LIMIT,
+    REQUIRE(count - 1 <= PUBLIC_COUNT_MAX, E_RANGE,
             "%s: %" PRIu32 " public inputs, at most %d are supported", name, count - 1,
             PUBLIC_COUNT_MAX);
     TRY(mem_new_raw(&vk->ic, count, g1_bytes));

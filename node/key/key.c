@@ -192,7 +192,7 @@ FALLIBLE key_open(struct key **out, const char *path, struct key_options options
     }
     enum err e = file_kind_of(key->file.map.bytes) == FILE_NATIVE
                      ? native_open(key)
-                     : key_parse(&key->parts, key->file.map.bytes, path);
+                     : key_parse(&key->parts, key->file.map.bytes, key_path(key));
     TRY(guarded_intact(&key->file, PUT_BACK));
     TRY(e);
     TRY(refuse_insecure(key, options));
@@ -217,6 +217,10 @@ void key_unref(struct key **key) {
 
 FALLIBLE key_intact(const struct key *key) {
     return guarded_intact(&key->file, PUT_BACK);
+}
+
+struct bytes key_streamed(const struct key *key) {
+    return key->file.map.heap ? key->file.map.bytes : (struct bytes){0};
 }
 
 const char *key_path(const struct key *key) {

@@ -58,6 +58,8 @@ void key_unref(struct key **key);
 /* Has the mapped file kept its bytes? Ask after reading points or terms in bulk: pages that vanished because the file
  * was truncated read as zeros, and this is then E_IO. */
 FALLIBLE key_intact(const struct key *key);
+/* The file of a key that came through a pipe and cannot be opened a second time; nothing for the others. Lent. */
+struct bytes key_streamed(const struct key *key);
 
 const char *key_path(const struct key *key);
 const struct curve *key_curve(const struct key *key);

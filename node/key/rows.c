@@ -19,7 +19,7 @@ FALLIBLE rows_dictionary_find(uint32_t *out, struct rows_dictionary *d,
             return OK;
         }
     }
-    REQUIRE(d->count < d->count_max, E_LIMIT,
+    REQUIRE(d->count < d->count_max, E_RANGE,
             "the matrices have more than %zu different coefficients", d->count_max);
     d->values_r2[d->count] = *value_r2;
     d->slots[at] = (uint32_t)++d->count;

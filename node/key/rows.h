@@ -5,7 +5,7 @@
  *     long rows   those of more than ROWS_LONG terms, rising: a device gives each a group of threads
  *
  * Threads  const once built.
- * Errors   E_LIMIT for more different coefficients than the dictionary may hold, or without memory.
+ * Errors   E_RANGE for more different coefficients than the dictionary may hold, E_LIMIT without memory.
  */
 #pragma once
 #include "node/key/key.h"

@@ -110,9 +110,28 @@ static FALLIBLE magic_check(struct bytes file, const char *name, enum file_kind 
          name, title, p[0], p[1], p[2], p[3], magic);
 }
 
+static bool id_is_usual(uint32_t id) {
+    return id >= 1 && id <= SECTION_ID_USUAL_MAX;
+}
+
+/* Where a section's length is wrong, what follows it is read as headers until one of them makes no sense: the section to name is the
+ * last one before. */
+static FALLIBLE in_step(const struct section_table *t, uint32_t id) {
+    for (unsigned i = t->count; i-- > 0 && !id_is_usual(id);) {
+        const struct section *before = &t->at[i];
+        REQUIRE(!id_is_usual(before->id), E_FORMAT,
+                "%s: section %" PRIu32 " starts at %" PRIu64 " and claims %" PRIu64
+                " bytes, but at %" PRIu64 " follows no other: its length is wrong; the file is "
+                "damaged: fetch it again",
+                t->name, before->id, before->offset, before->bytes, before->offset + before->bytes);
+    }
+    return OK;
+}
+
 static FALLIBLE section_add(struct section_table *t, struct section section, unsigned nth,
                             uint32_t declared) {
     for (unsigned i = 0; i < t->count; i++) {
+        TRY(t->at[i].id == section.id ? in_step(t, section.id) : OK);
         REQUIRE(t->at[i].id != section.id, E_FORMAT,
                 "%s: section %" PRIu32 " comes twice, as the %uth and the %uth of %" PRIu32
                 "; the file is damaged: fetch it again",
@@ -138,6 +157,7 @@ static FALLIBLE sections_walk(struct section_table *t, uint32_t declared) {
             .offset = at + SECTION_HEADER_BYTES,
         };
         uint64_t left = file_bytes - section.offset;
+        TRY(section.bytes > left ? in_step(t, section.id) : OK);
         REQUIRE(section.bytes <= left, E_FORMAT,
                 "%s: section %" PRIu32 " starts at %" PRIu64 " and claims %" PRIu64
                 " bytes, but the file has only %" PRIu64

@@ -16,7 +16,8 @@
 #include "node/base/bytes.h"
 
 enum {
-    SECTIONS_MAX = 64, /* a zkey has ten, the largest kind known (fflonk) eighteen */
+    SECTIONS_MAX = 64,          /* a zkey has ten, the largest kind known (fflonk) eighteen */
+    SECTION_ID_USUAL_MAX = 255, /* more is taken, but no kind known has them */
     SECTION_HEADER_BYTES = 12,
     CONTAINER_HEADER_BYTES = 12
 };

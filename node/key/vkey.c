@@ -91,6 +91,22 @@ FALLIBLE vkey_copy(struct vkey *out, const struct vkey *vk) {
 
 /* ── Reading ── */
 
+enum err statement_part_check(const cJSON *root, enum statement_part want) {
+    static const struct {
+        const char *field, *title;
+    } parts[] = {[PART_VKEY] = {"vk_alpha_1", "a verification key"},
+                 [PART_PUBLICS] = {NULL, "a list of public signals"},
+                 [PART_PROOF] = {"pi_a", "a proof"}};
+    for (unsigned i = 0; i < COUNT_OF(parts); i++) {
+        bool is = parts[i].field ? cJSON_GetObjectItemCaseSensitive(root, parts[i].field) != NULL
+                                 : cJSON_IsArray(root) && cJSON_IsString(root->child);
+        REQUIRE(!is || i == want, E_FORMAT,
+                "this is %s, not %s; the key comes first, then the public signals, then the proof",
+                parts[i].title, parts[want].title);
+    }
+    return OK;
+}
+
 static FALLIBLE read_protocol(const cJSON *root) {
     const char *protocol;
     TRY(json_text_member(&protocol, root, "protocol"));
@@ -112,7 +128,7 @@ static FALLIBLE read_curve(const struct curve **out, const cJSON *root) {
 static FALLIBLE read_public_count(uint32_t *out, const cJSON *root) {
     uint64_t count;
     TRY(json_number_member(&count, root, 0, UINT32_MAX, "nPublic"));
-    REQUIRE(count <= PUBLIC_COUNT_MAX, E_LIMIT, "nPublic is %" PRIu64 ", at most %d are supported",
+    REQUIRE(count <= PUBLIC_COUNT_MAX, E_RANGE, "nPublic is %" PRIu64 ", at most %d are supported",
             count, PUBLIC_COUNT_MAX);
     *out = (uint32_t)count;
     return OK;
@@ -146,6 +162,7 @@ static FALLIBLE read_g2(struct g2 *out, const struct curve *c, const cJSON *root
 
 /* `vk` may own ic afterwards even on error. */
 static FALLIBLE read_tree(struct vkey *vk, const cJSON *root) {
+    TRY(statement_part_check(root, PART_VKEY));
     REQUIRE(cJSON_IsObject(root), E_FORMAT, "not a JSON object; is this a verification key?");
     TRY(read_protocol(root));
     TRY(read_curve(&vk->curve, root));

@@ -4,9 +4,10 @@
  * snarkjs JSON (key order and names as snarkjs writes them, vk_alphabeta_12 included).
  *
  * Threads  const after opening.
- * Errors   E_FORMAT, E_RANGE, E_CURVE naming the field ("vk_gamma_2"); E_LIMIT above PUBLIC_COUNT_MAX.
+ * Errors   E_FORMAT, E_RANGE, E_CURVE naming the field ("vk_gamma_2"); E_RANGE above PUBLIC_COUNT_MAX, too.
  */
 #pragma once
+#include "node/base/json.h"
 #include "node/base/text.h"
 #include "node/curve/curve.h"
 
@@ -33,3 +34,8 @@ void vkey_done(struct vkey *vk);
 /* Forgeable: gamma equal to delta, as before any second-phase contribution. */
 bool vkey_is_insecure(const struct vkey *vk);
 FALLIBLE vkey_check_secure(const struct vkey *vk, const char *name); /* E_RANGE with the cure */
+
+/* What is verified comes in three files of JSON, and they get mixed up. */
+enum statement_part { PART_VKEY, PART_PUBLICS, PART_PROOF };
+/* E_FORMAT when `root` is plainly another part than the one that is wanted. */
+FALLIBLE statement_part_check(const cJSON *root, enum statement_part want);

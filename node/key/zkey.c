@@ -116,7 +116,7 @@ static FALLIBLE header_counts(struct key_shape *shape, const struct curve *curve
             "%s: section 2: %" PRIu32 " public signals and the constant do not fit %" PRIu32
             " wires; " DAMAGED,
             name, shape->public_count, shape->wires_count);
-    REQUIRE(shape->public_count <= PUBLIC_COUNT_MAX, E_LIMIT,
+    REQUIRE(shape->public_count <= PUBLIC_COUNT_MAX, E_RANGE,
             "%s: section 2: %" PRIu32 " public signals, at most %d are supported", name,
             shape->public_count, PUBLIC_COUNT_MAX);
     return domain_check(shape, curve, domain, name);

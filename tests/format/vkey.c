@@ -90,7 +90,7 @@ static void claim_public_count(void) {
         {"nPublic", "2", "-2", E_RANGE, "nPublic"},
         {"nPublic", "2", "2.5", E_FORMAT, "nPublic"},
         {"nPublic", "2", "1e300", E_RANGE, "nPublic"},
-        {"nPublic", "2", "4294967295", E_LIMIT, "nPublic is 4294967295"},
+        {"nPublic", "2", "4294967295", E_RANGE, "nPublic is 4294967295"},
         {"nPublic", "2", "\"2\"", E_FORMAT, "nPublic"},
         {"nPublic", "2", "null", E_FORMAT, "nPublic"},
         {"nPublic", "2", "[2]", E_FORMAT, "nPublic"},

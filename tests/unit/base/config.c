@@ -123,8 +123,11 @@ static void claim_hostile_file(void) {
     CHECK_OK(file_write_all(path, bytes_of("backlog = 7\0\n", 13)));
     CHECK_ERR(E_USAGE, load(&c, path, NULL, NULL, NULL));
     CHECK_HAS(err_detail(), "zero byte");
+    refuses(config_file("\xef\xbb\xbf"
+                        "backlog = 7\n"),
+            NULL, NULL, NULL, "byte-order mark");
     CHECK_ERR(E_IO, load(&c, "/nonexistent.conf", NULL, NULL, NULL));
-    CHECK_ERR(E_LIMIT, load(&c, "/dev/zero", NULL, NULL, NULL));
+    CHECK_ERR(E_FORMAT, load(&c, "/dev/zero", NULL, NULL, NULL));
     CHECK(!c.server);
 }
 

@@ -53,7 +53,7 @@ static void claim_whole(void) {
     CHECK_OK(file_read_all(&back, path, 6));
     CHECK_EQ(6, back.len);
     mem_free(back.ptr);
-    CHECK_ERR(E_LIMIT, file_read_all(&back, path, 5));
+    CHECK_ERR(E_FORMAT, file_read_all(&back, path, 5));
     CHECK_HAS(err_detail(), "more than the 5 bytes");
 }
 
@@ -76,6 +76,31 @@ static void claim_large(void) {
     CHECK_EQ(BYTES, back.len);
     CHECK_MEM(data, back.ptr, BYTES);
     mem_free(back.ptr);
+}
+
+/* A link to a file that is not there yet: the file is made where it points, and the link stays. */
+static void claim_dangling_link(void) {
+    fresh_dir("dangling");
+    CHECK_OK(dir_make(in_dir("dangling/below")));
+    CHECK_EQ(0, symlink("second", in_dir("dangling/first")));
+    CHECK_EQ(0, symlink("below/file", in_dir("dangling/second")));
+    CHECK_OK(file_write_all(in_dir("dangling/first"), bytes_of("x", 1)));
+    struct stat info;
+    CHECK_EQ(0, lstat(in_dir("dangling/first"), &info));
+    CHECK(S_ISLNK(info.st_mode));
+    CHECK_EQ(0, lstat(in_dir("dangling/second"), &info));
+    CHECK(S_ISLNK(info.st_mode));
+    CHECK_EQ(0, lstat(in_dir("dangling/below/file"), &info));
+    CHECK(S_ISREG(info.st_mode));
+    CHECK_EQ(0, symlink("no/such", in_dir("dangling/nowhere")));
+    CHECK_ERR(E_IO, file_write_all(in_dir("dangling/nowhere"), bytes_of("x", 1)));
+    CHECK_HAS(err_detail(), "dangling/nowhere cannot be written: No such file");
+    CHECK_EQ(0, symlink("round", in_dir("dangling/round")));
+    CHECK_ERR(E_IO, file_write_all(in_dir("dangling/round"), bytes_of("x", 1)));
+    CHECK_HAS(err_detail(), "Too many levels of symbolic links");
+    CHECK_EQ(5, entries_count(in_dir("dangling")));
+    CHECK(file_same(in_dir("dangling/first"), in_dir("dangling/below/file")));
+    CHECK(!file_same(in_dir("dangling/nowhere"), in_dir("dangling/below/file")));
 }
 
 static void claim_abandoned(void) {
@@ -341,6 +366,7 @@ int main(int argc, char **argv) {
         {"an output that cannot be written is refused at opening", claim_unwritable},
         {"a write that fails is reported, and devices are not replaced", claim_full_disk},
         {"links are followed and modes kept", claim_links_and_modes},
+        {"a link to what is not there yet is followed, too", claim_dangling_link},
         {"\"-\" writes to standard output", claim_standard_output},
         {"\"-\" reads standard input, also from a pipe", claim_standard_input},
         {"a missing, empty or wrong input is named", claim_bad_input},

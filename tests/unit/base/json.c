@@ -116,20 +116,20 @@ static void claim_limits(void) {
     AUTO(json_free) cJSON *tree = NULL;
     CHECK_OK(parse_text(&tree, ok.ptr));
     text_add(&t, "[");
-    refuses(E_LIMIT, t.ptr, "nested deeper than 64");
+    refuses(E_FORMAT, t.ptr, "nested deeper than 64");
     text_free(&t);
     text_add(&t, "{\"f\":0");
     for (int i = 0; i < JSON_FIELDS_MAX; i++) {
         text_addf(&t, ",\"f%d\":0", i);
     }
     text_add(&t, "}");
-    refuses(E_LIMIT, t.ptr, "fields in one object");
+    refuses(E_FORMAT, t.ptr, "fields in one object");
     text_free(&t);
     text_add(&t, "[0");
     for (int i = 0; i < JSON_VALUES_MAX; i++) {
         text_add(&t, ",0");
     }
-    refuses(E_LIMIT, t.ptr, "more than 4194304 values");
+    refuses(E_FORMAT, t.ptr, "more than 4194304 values");
 }
 
 static void claim_mutations(void) {

@@ -180,6 +180,28 @@ static void claim_density(void) {
     rig_close(&r);
 }
 
+/* One bit of an x in the middle, where opening does not look: importing reads every point and names it. */
+static void claim_bad_point(void) {
+    enum { IC = 864, G1 = 96, IDX = 100 };
+    struct rig r;
+    struct bytes_mut file;
+    char *folder = NULL, path[512];
+    CHECK_OK(dir_make_temp(&folder, "bellows-import"));
+    snprintf(path, sizeof path, "%s/bad.params", folder);
+    CHECK_OK(file_read_all(&file, check_vectors("bls12381/bits/circuit.params"), 1 << 20));
+    size_t h = IC + 4 + (size_t)G1 * __builtin_bswap32(load_u32le(file.ptr + IC)) + 4;
+    file.ptr[h + IDX * G1 + 40] ^= 1;
+    CHECK_OK(file_write_all(path, bytes_of(file.ptr, file.len)));
+    mem_free(file.ptr);
+    rig_open(&r, path, check_vectors("bls12381/bits/circuit.r1cs"));
+    CHECK_ERR(E_CURVE, import(&r));
+    CHECK_HAS(err_detail(), "h (H points): point 100 at byte 9600 of it; the file is damaged");
+    CHECK(!strstr(err_detail(), "point 0"));
+    rig_close(&r);
+    CHECK_OK(dir_remove_tree(folder));
+    mem_free(folder);
+}
+
 static enum err import_once(void *ctx) {
     return import(ctx);
 }
@@ -199,6 +221,7 @@ int main(int argc, char **argv) {
         {"its name is that of both files", claim_name},
         {"circuits of other keys are refused with both counts", claim_refusals},
         {"a circuit that names other wires is refused", claim_density},
+        {"a bad point is named with its number (A11)", claim_bad_point},
         {"import survives every failed allocation", claim_allocations},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));

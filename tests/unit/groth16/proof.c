@@ -329,7 +329,7 @@ static void claim_public_many(void) {
     json[len - 1] = ']';
     struct scalar *values = NULL;
     size_t count = 0;
-    CHECK_ERR(E_LIMIT, public_read_json(&values, &count, curve_by_id(CURVE_BN254),
+    CHECK_ERR(E_RANGE, public_read_json(&values, &count, curve_by_id(CURVE_BN254),
                                         bytes_of(json, len), "public.json"));
     CHECK_HAS(err_detail(), "1048577");
 }
