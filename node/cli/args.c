@@ -3,6 +3,7 @@
  * look-ups afterwards cannot fail. Names of options are searched linearly: tables are short.
  */
 #include "node/cli/args.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/base/nearest.h"
 
@@ -348,6 +349,13 @@ size_t args_rest_count(const struct args *args) {
 const char *args_rest(const struct args *args, size_t i) {
     ASSERT(i < args_rest_count(args));
     return args->words[positionals_count(args->command) - 1 + i];
+}
+
+enum err args_spares(const char *output, const char *input, const char *order) {
+    bool stream = !strcmp(output, "-") || !strcmp(input, "-");
+    REQUIRE(stream || !file_same(input, output), E_USAGE,
+            "output %s is also an input; the order is %s", output, order);
+    return OK;
 }
 
 enum err args_config(struct config *out, const struct args *args) {

@@ -73,6 +73,8 @@ const char *args_nth(const struct args *args, const char *name, size_t i); /* i 
 const char *args_positional(const struct args *args, const char *name);
 size_t args_rest_count(const struct args *args); /* values of the repeating positional */
 const char *args_rest(const struct args *args, size_t i);
+/* E_USAGE when `output` would be written over `input`; `order` is that of the command's arguments. */
+FALLIBLE args_spares(const char *output, const char *input, const char *order);
 
 /* The settings of a command with `config`: defaults, --config or $BELLOWS_CONFIG, environment, flags. config_free. */
 FALLIBLE args_config(struct config *out, const struct args *args);

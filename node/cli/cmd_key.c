@@ -218,6 +218,7 @@ static enum err run_export(struct args *args) {
     AUTO(file_out_close) struct file_out *file = NULL;
     AUTO(key_unref) struct key *key = NULL;
     AUTO(text_free) struct text json = {0};
+    TRY(args_spares(path, args_positional(args, "KEY"), "KEY VKEY"));
     TRY(open_secure(&key, args));
     TRY(vkey_check(key_vkey(key)));
     TRY(file_out_open(&file, path));

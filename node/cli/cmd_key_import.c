@@ -27,6 +27,8 @@ static enum err run(struct args *args) {
     struct sha256 digest;
     char hex[SHA256_HEX_BYTES];
     uint64_t start_ns = clock_ns();
+    TRY(args_spares(to, from, "KEY NATIVE"));
+    TRY(circuit ? args_spares(to, circuit, "KEY NATIVE --circuit FILE") : OK);
     TRY(key_open(&key, from, options));
     TRY(circuit ? import_with_circuit(to, key, circuit) : native_write(to, key));
     TRY(key_open(&native, to, options)); /* reads it whole */
@@ -34,9 +36,13 @@ static enum err run(struct args *args) {
     sha256_hex(hex, &digest);
     uint64_t elapsed_ns = clock_ns() - start_ns, bytes = key_shape(native)->file_bytes;
     if (args_switch(args, "json")) {
-        printf("{\"native\": \"%s\", \"bytes\": %" PRIu64 ", \"sha256\": \"%s\", \"elapsed_ns\": "
-               "%" PRIu64 "}\n",
-               to, bytes, hex, elapsed_ns);
+        AUTO(text_free) struct text t = {0};
+        text_add(&t, "{\"native\": ");
+        text_add_json_string(&t, to);
+        text_addf(&t, ", \"bytes\": %" PRIu64 ", \"sha256\": \"%s\", \"elapsed_ns\": %" PRIu64 "}",
+                  bytes, hex, elapsed_ns);
+        TRY(text_done(&t));
+        puts(t.ptr);
     } else {
         printf("%s: %" PRIu64 " bytes, key %s (%.1f s)\n", to, bytes, hex,
                (double)elapsed_ns / 1e9);

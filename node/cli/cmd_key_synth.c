@@ -1,5 +1,6 @@
 /* bellows key synth: a key whose secrets are known, and a witness that satisfies its circuit, of any size. */
 #include "node/base/clock.h"
+#include "node/base/file.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/commands.h"
 #include "node/cli/key_maker.h"
@@ -26,17 +27,26 @@ static void synth_run_done(struct synth_run *r) {
     backend_close(&r->backend);
 }
 
-static void print_line(const struct args *args, const struct synth_run *r, uint64_t elapsed_ns) {
+static enum err print_line(const struct args *args, const struct synth_run *r,
+                           uint64_t elapsed_ns) {
     const struct setup_circuit *k = &key_maker_circuit(r->maker)->circuit;
     const char *layout = r->native ? "native" : "zkey";
     if (args_switch(args, "json")) {
-        printf("{\"key\": \"%s\", \"witness\": \"%s\", \"layout\": \"%s\", \"backend\": \"%s\", "
-               "\"curve\": \"%s\", \"shape\": \"%s\", \"domain_size\": %" PRIu64
-               ", \"constraints\": %u, \"wires\": %u, \"public_signals\": %u, \"elapsed_ns\": "
-               "%" PRIu64 "}\n",
-               r->key, r->witness, layout, r->backend->ops->name, k->curve->snarkjs_name,
-               args_text(args, "shape"), setup_domain(k), k->constraints_count, k->wires_count,
-               k->public_count, elapsed_ns);
+        AUTO(text_free) struct text t = {0};
+        text_add(&t, "{\"key\": ");
+        text_add_json_string(&t, r->key);
+        text_add(&t, ", \"witness\": ");
+        text_add_json_string(&t, r->witness);
+        text_addf(&t,
+                  ", \"layout\": \"%s\", \"backend\": \"%s\", "
+                  "\"curve\": \"%s\", \"shape\": \"%s\", \"domain_size\": %" PRIu64
+                  ", \"constraints\": %u, \"wires\": %u, \"public_signals\": %u, "
+                  "\"elapsed_ns\": %" PRIu64 "}",
+                  layout, r->backend->ops->name, k->curve->snarkjs_name, args_text(args, "shape"),
+                  setup_domain(k), k->constraints_count, k->wires_count, k->public_count,
+                  elapsed_ns);
+        TRY(text_done(&t));
+        puts(t.ptr);
     } else {
         printf("%s (%s) and %s: %s, %s, %u constraints, %u wires (%.1f s, %s); anybody can forge "
                "proofs under this key\n",
@@ -44,6 +54,7 @@ static void print_line(const struct args *args, const struct synth_run *r, uint6
                k->constraints_count, k->wires_count, (double)elapsed_ns / 1e9,
                r->backend->ops->name);
     }
+    return OK;
 }
 
 static enum err run(struct args *args) {
@@ -61,6 +72,7 @@ static enum err run(struct args *args) {
     if (r.native && !strcmp(r.key, DEFAULT_ZKEY)) {
         r.key = DEFAULT_NATIVE;
     }
+    REQUIRE(!file_same(r.key, r.witness), E_USAGE, "KEY and WITNESS are the same file, %s", r.key);
     TRY(synth_shape_from(&order.shape, args_text(args, "shape")));
     TRY(backend_args_read(&options, args));
     TRY(backends_open(&r.backend, NULL, &options));
@@ -74,8 +86,7 @@ static enum err run(struct args *args) {
                                           .native = r.native};
     TRY(key_maker_write(r.maker, &files));
     screen_close(&r.screen);
-    print_line(args, &r, clock_ns() - start_ns);
-    return OK;
+    return print_line(args, &r, clock_ns() - start_ns);
 }
 
 static const struct positional positionals[] = {

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Everything one run owns; closed in reverse by run_done. */
@@ -66,15 +65,6 @@ static bool is_stream(const char *path) {
     return !strcmp(path, "-");
 }
 
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    if (!strcmp(a, b)) {
-        return true;
-    }
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
-}
-
 static enum err check_paths(const struct run *run) {
     REQUIRE(!is_stream(run->key_path) || !is_stream(run->witness_path), E_USAGE,
             "KEY and WITNESS are both \"-\"; standard input holds one file");
@@ -86,11 +76,11 @@ static enum err check_paths(const struct run *run) {
     const char *const outputs[] = {run->proof_path, run->public_path};
     for (size_t i = 0; i < 4; i++) {
         const char *input = inputs[i / 2], *output = outputs[i % 2];
-        REQUIRE(is_stream(input) || is_stream(output) || !same_file(input, output), E_USAGE,
-                "output %s is also an input; the order is KEY WITNESS PROOF PUBLIC", output);
+        TRY(args_spares(output, input, "KEY WITNESS PROOF PUBLIC"));
     }
-    REQUIRE(is_stream(run->proof_path) || !same_file(run->proof_path, run->public_path), E_USAGE,
-            "PROOF and PUBLIC are the same file, %s", run->proof_path);
+    REQUIRE(!file_same(run->proof_path, run->public_path) ||
+                !strcmp(run->proof_path, "/dev/null"), /* who only times it wants neither */
+            E_USAGE, "PROOF and PUBLIC are the same file, %s", run->proof_path);
     return OK;
 }
 
@@ -141,7 +131,10 @@ static enum err open_backend(struct run *run) {
         fprintf(stderr, "bellows prove: backend %s\n", run->choice.why);
     }
     struct plan plan;
-    TRY(run->backend->ops->plan(&plan, run->backend, key_shape(run->key)));
+    enum err code = run->backend->ops->plan(&plan, run->backend, key_shape(run->key));
+    if (code != OK) {
+        return err_prefix(code, "%s", run->key_path);
+    }
     REQUIRE(plan.host_bytes <= cgroup_memory_bytes(), E_LIMIT,
             "%s: proving takes %" PRIu64 " MiB of memory; this machine allows %" PRIu64
             " MiB (`bellows plan` has the details)",
@@ -320,6 +313,7 @@ const struct command cmd_prove = {
         "\"-\" is standard input or output. The outputs appear under their names whole, both or "
         "neither.\n"
         "Exit codes: 0 proved; 1 the witness does not satisfy the circuit; 2 a bad argument or "
-        "file;\n3 device or memory; 4 stopped.",
+        "file;\n3 device or memory; 5 internal. Stopped by a signal it writes nothing and ends by "
+        "that signal.",
     .run = run_prove,
 };

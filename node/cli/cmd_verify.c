@@ -3,6 +3,7 @@
  * answer, because a file cannot be read as what it should be or because the key itself must not be trusted.
  */
 #include "node/base/clock.h"
+#include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/cli/backend_args.h"
 #include "node/cli/commands.h"
@@ -48,7 +49,9 @@ static enum err verify_all(size_t *bad_idx, const struct verification *v) {
 
 static void print_invalid(const struct statement *s, enum err code, bool json) {
     if (!json) {
-        printf("INVALID: %s: %s\n", s->proof_path, err_detail());
+        const char *title = file_title(s->proof_path);
+        bool named = !strncmp(err_detail(), title, strlen(title)); /* by the reader already */
+        printf("INVALID: %s%s%s\n", named ? "" : title, named ? "" : ": ", err_detail());
         return;
     }
     AUTO(text_free) struct text t = {0};

@@ -138,6 +138,8 @@ static enum err run_export(struct args *args) {
             "FORMAT is \"%.64s\"; it takes json: bellows wtns export json witness.wtns "
             "witness.json",
             format);
+    TRY(args_spares(args_positional(args, "JSON"), args_positional(args, "WITNESS"),
+                    "json WITNESS JSON"));
     TRY(witness_open(&witness, args_positional(args, "WITNESS")));
     TRY(file_out_open(&file, args_positional(args, "JSON")));
     TRY(write_values(file, &witness));

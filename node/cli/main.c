@@ -105,8 +105,8 @@ static void print_commands(void) {
         printf("  %-20s %s\n", commands[i]->name, commands[i]->sentence);
     }
     puts("\n`bellows COMMAND --help` explains one; `bellows --version` says what was built.\n"
-         "Exit codes: 0 ok, 1 invalid, 2 usage or input, 3 device, 4 network or stopped, 5 "
-         "internal.");
+         "Exit codes: 0 ok, 1 invalid, 2 usage or input, 3 device or memory, 4 network or "
+         "stopped, 5 internal.");
 }
 
 /* `bellows help --json`: every table there is. */
@@ -130,16 +130,43 @@ static int describe(void) {
 
 /* What users of other provers type first. */
 static const char *peer_hint(const char *word) {
+    static const char calculate[] =
+        "bellows does not run circuits: calculate the witness with the circuit's own generator or "
+        "`snarkjs wtns calculate`, then `bellows prove KEY WITNESS`";
+    static const char ceremony[] =
+        "keys are made and contributed to with snarkjs; `bellows key synth` makes one for tests";
+    static const char export[] =
+        "`zkey export verificationkey` is `bellows key export-vkey`, `zkey "
+        "export soliditycalldata` is `bellows calldata`";
+    static const char other[] = "bellows proves with Groth16 keys only: `snarkjs groth16 setup`";
     static const struct {
         const char *word, *hint;
     } peers[] = {
-        {"groth16", "snarkjs's `groth16 prove` and `groth16 verify` are `bellows prove` and "
-                    "`bellows verify`, with the same arguments"},
+        {"groth16",
+         "snarkjs's `groth16 prove` and `groth16 verify` are `bellows prove` and "
+         "`bellows verify`, with the same arguments; witnesses are calculated elsewhere"},
         {"g16p", "`bellows prove` takes the same arguments"},
+        {"prover", "`bellows prove` takes the same arguments"},
         {"g16v", "`bellows verify` takes the same arguments"},
         {"verifier", "`bellows verify` takes the same arguments"},
-        {"zkey", "`zkey export verificationkey` is `bellows key export-vkey`, `zkey export "
-                 "soliditycalldata` is `bellows calldata`"},
+        {"wchk", "it is `bellows wtns check`, with the same arguments"},
+        {"wej", "it is `bellows wtns export json`, with the same arguments"},
+        {"r1cs",
+         "`bellows wtns check CIRCUIT.r1cs WITNESS` checks a witness; `bellows key inspect` "
+         "shows a key"},
+        {"fullprove", calculate},
+        {"g16f", calculate},
+        {"wc", calculate},
+        {"calculate", calculate},
+        {"setup", ceremony},
+        {"contribute", ceremony},
+        {"powersoftau", ceremony},
+        {"zkey", export},
+        {"zkev", export},
+        {"zkesc", export},
+        {"generatecall", export},
+        {"plonk", other},
+        {"fflonk", other},
     };
     for (size_t i = 0; i < COUNT_OF(peers); i++) {
         if (!strcmp(peers[i].word, word)) {
@@ -153,9 +180,11 @@ static int unknown_command(int argc, char **argv) {
     if (print_family(argv[0]) > 0) {
         bool help = argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
         if (!help) {
-            fprintf(stderr, "bellows %s: %s\n", argv[0],
+            const char *hint = argc > 1 ? peer_hint(argv[1]) : NULL;
+            fprintf(stderr, "bellows %s: %s%s%s\n", argv[0],
                     argc > 1 ? "unknown second word; see the list above"
-                             : "needs a second word; see the list above");
+                             : "needs a second word; see the list above",
+                    hint ? "; " : "", hint ? hint : "");
         }
         return help ? 0 : 2;
     }
@@ -176,9 +205,15 @@ static int unknown_command(int argc, char **argv) {
     return 2;
 }
 
-/* The sentence for people on standard error; for scripts that asked, the same as JSON on standard output. */
+/* The sentence for people on standard error; for scripts that asked, the same as JSON on standard output. A file's name may
+ * hold anything: what would break the line or steer a terminal is shown as '?'. */
 static void report(const struct command *command, const struct args *args, enum err code) {
-    fprintf(stderr, "bellows %s: %s\n", command->name, err_detail());
+    char line[ERR_DETAIL_BYTES];
+    snprintf(line, sizeof line, "%s", err_detail());
+    for (char *c = line; *c; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    }
+    fprintf(stderr, "bellows %s: %s\n", command->name, line);
     if (args && args_has(args, "json") && args_switch(args, "json")) {
         AUTO(text_free) struct text t = {0};
         text_addf(&t,
@@ -229,6 +264,18 @@ static int print_version(void) {
     return 0;
 }
 
+/* `bellows help prove`: what `bellows prove --help` says. */
+static int help_of(int argc, char **argv) {
+    int words_used = 0;
+    const struct command *command = find_command(&words_used, argc, argv);
+    if (command) {
+        args_print_help(command);
+        return 0;
+    }
+    char *const family[] = {argv[0], (char *)"--help"};
+    return unknown_command(2, (char **)family);
+}
+
 static int run_line(int argc, char **argv) {
     if (argc < 2) {
         print_commands();
@@ -238,10 +285,13 @@ static int run_line(int argc, char **argv) {
         if (argc > 2 && !strcmp(argv[2], "--json")) {
             return describe();
         }
+        if (argc > 2) {
+            return help_of(argc - 2, argv + 2);
+        }
         print_commands();
         return 0;
     }
-    if (!strcmp(argv[1], "--version")) {
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version") || !strcmp(argv[1], "-V")) {
         return print_version();
     }
     int words_used = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/base/file.h"
+#include "node/base/json.h"
 #include "node/base/mem.h"
 #include "node/key/key.h"
 
@@ -17,9 +18,9 @@ static bool looks_like_json(struct bytes data) {
 
 enum err statement_vkey(struct vkey *out, const char *path, bool allow_insecure) {
     AUTO(file_map_close) struct file_map map = {0};
-    TRY(file_map_open(&map, path));
+    TRY(file_map_open_small(&map, path, JSON_BYTES_MAX));
     if (looks_like_json(map.bytes)) {
-        TRY(vkey_read_json(out, map.bytes, path));
+        TRY(vkey_read_json(out, map.bytes, map.path));
     } else {
         REQUIRE(strcmp(path, "-") != 0, E_FORMAT,
                 "standard input is not a verification key in JSON; a proving key must be a file");
@@ -28,19 +29,19 @@ enum err statement_vkey(struct vkey *out, const char *path, bool allow_insecure)
         TRY(vkey_copy(out, key_vkey(key)));
         TRY(vkey_check(out));
     }
-    return allow_insecure ? OK : vkey_check_secure(out, path);
+    return allow_insecure ? OK : vkey_check_secure(out, map.path);
 }
 
 enum err statement_read(struct statement *s, const struct curve *curve, bool bellman) {
     AUTO(file_map_close) struct file_map public_map = {0};
     AUTO(file_map_close) struct file_map proof_map = {0};
-    TRY(file_map_open(&public_map, s->public_path));
-    TRY(public_read_json(&s->publics, &s->publics_count, curve, public_map.bytes, s->public_path));
-    TRY(file_map_open(&proof_map, s->proof_path));
+    TRY(file_map_open_small(&public_map, s->public_path, JSON_BYTES_MAX));
+    TRY(public_read_json(&s->publics, &s->publics_count, curve, public_map.bytes, public_map.path));
+    TRY(file_map_open_small(&proof_map, s->proof_path, JSON_BYTES_MAX));
     if (bellman) {
-        return proof_read_bellman(&s->proof, curve, proof_map.bytes, s->proof_path);
+        return proof_read_bellman(&s->proof, curve, proof_map.bytes, proof_map.path);
     }
-    return proof_read_json(&s->proof, curve, proof_map.bytes, s->proof_path);
+    return proof_read_json(&s->proof, curve, proof_map.bytes, proof_map.path);
 }
 
 void statement_done(struct statement *s) {

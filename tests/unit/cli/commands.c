@@ -6,6 +6,7 @@
 #include "tests/unit/cli/program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void claim_front_door(void) {
@@ -19,10 +20,22 @@ static void claim_front_door(void) {
         {"-h", 0, "prove", ""},
         {"help", 0, "prove", ""},
         {"help --json", 0, "\"flag\": \"tls-ca\"", ""},
+        {"help key check", 0, "bellows key check: ", ""},
+        {"help prove", 0, "usage: bellows prove", ""},
+        {"help key", 0, "key inspect", ""},
+        {"help provee", 2, "", "did you mean `bellows prove`?"},
         {"--version", 0, "bellows ", ""},
+        {"version", 0, "bellows ", ""},
+        {"-V", 0, "bellows ", ""},
         {"prov", 2, "", "did you mean `bellows prove`?"},
         {"verfiy", 2, "", "did you mean `bellows verify`?"},
-        {"plonk", 2, "", "unknown command \"plonk\""},
+        {"plonk prove", 2, "", "unknown command \"plonk\"; bellows proves with Groth16 keys only"},
+        {"fullprove input.json c.wasm k.zkey", 2, "", "calculate the witness"},
+        {"wtns calculate c.wasm input.json", 2, "wtns check", "calculate the witness"},
+        {"wchk c.r1cs w.wtns", 2, "", "`bellows wtns check`"},
+        {"prover k.zkey w.wtns p.json i.json", 2, "", "`bellows prove` takes the same"},
+        {"zkey contribute 0.zkey 1.zkey", 2, "", "`bellows key export-vkey`"},
+        {"prove a\033[2Jb\nc.zkey", 2, "", "bellows prove: a?[2Jb?c.zkey: No such file"},
         {"groth16 prove a b c d", 2, "", "are `bellows prove` and `bellows verify`"},
         {"zkey export verificationkey", 2, "", "is `bellows key export-vkey`"},
         {"key", 2, "key inspect", "needs a second word"},
@@ -40,6 +53,7 @@ static void claim_front_door(void) {
         {"prove --backend gpu", 2, "", "auto|cuda|cpu"},
         {"prove --json=maybe", 2, "", "neither yes nor no"},
         {"prove a b c d e", 2, "", "one argument too many"},
+        {"key synth --log2 5 a a", 2, "", "KEY and WITNESS are the same file, a"},
         {"prove --device 0 --backend cpu", 2, "", "--device names a GPU"},
     };
     AUTO(scratch_close) struct scratch s = {0};
@@ -53,6 +67,97 @@ static void claim_front_door(void) {
         run_free(&r);
     }
     CHECK_EQ(0, scratch_files(&s));
+}
+
+/* The one list of exit codes, where people look for it. */
+static void claim_exit_codes(void) {
+    static const char *const meanings[] = {
+        "0 ok",      "1 invalid", "2 usage or input", "3 device or memory", "4 network or stopped",
+        "5 internal"};
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    char path[512];
+    const char *root = getenv("BELLOWS_ROOT");
+    CHECK_MSG(root, "BELLOWS_ROOT is not set: run through meson test");
+    scratch_open(&s);
+    snprintf(path, sizeof path, "%s/README.md", root);
+    char *readme = file_text(path);
+    run_program(&r, &s, NULL, "help");
+    for (size_t i = 0; i < COUNT_OF(meanings); i++) {
+        CHECK_HAS(r.out, meanings[i]);
+        CHECK_HAS(readme, meanings[i]);
+    }
+    mem_free(readme);
+    run_free(&r);
+    for (int code = 0; code < ERR_COUNT; code++) {
+        CHECK((size_t)err_exit_code((enum err)code) < COUNT_OF(meanings));
+    }
+}
+
+/* An output that is an input, under whatever name: refused, and the input stays. */
+static void claim_inputs_stay(void) {
+    static const struct {
+        const char *line, *input;
+    } rows[] = {
+        {"key import k.zkey k.zkey", "k.zkey"},
+        {"key import k.zkey ./k.zkey", "k.zkey"},
+        {"key import k.zkey link", "k.zkey"},
+        {"key import x.params c.r1cs --circuit c.r1cs", "c.r1cs"},
+        {"key export-vkey k.zkey k.zkey", "k.zkey"},
+        {"key export-vkey k.zkey link", "k.zkey"},
+        {"wtns export json w.wtns w.wtns", "w.wtns"},
+    };
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(
+        &r, &s, "cp %s k.zkey; cp %s c.r1cs; cp %s w.wtns; cp %s x.params; ln -s k.zkey link",
+        curve_file("bls12381", "base/circuit.zkey"), curve_file("bls12381", "base/circuit.r1cs"),
+        curve_file("bls12381", "base/witness.wtns"), curve_file("bls12381", "base/circuit.params"));
+    run_free(&r);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        run_program(&r, &s, NULL, "%s", rows[i].line);
+        CHECK_MSG(r.exit_code == 2, "%s: exit code %d", rows[i].line, r.exit_code);
+        run_expect(&r, 2, "", "is also an input; the order is");
+        run_free(&r);
+    }
+    run_script(&r, &s, "cmp k.zkey %s && cmp c.r1cs %s && cmp w.wtns %s && test -L link",
+               curve_file("bls12381", "base/circuit.zkey"),
+               curve_file("bls12381", "base/circuit.r1cs"),
+               curve_file("bls12381", "base/witness.wtns"));
+    run_expect(&r, 0, "", "");
+    run_free(&r);
+    CHECK_EQ(5, scratch_files(&s));
+}
+
+/* Streams without an end and texts that are too large are bad input, wherever they are given: exit code 2, in bounded memory. */
+static void claim_endless_inputs(void) {
+    static const char *const lines[] = {
+        "verify /dev/zero i.json p.json", "verify v.json /dev/zero p.json",
+        "verify v.json i.json /dev/zero", "verify v.json huge.json p.json",
+        "verify huge.json i.json p.json", "calldata v.json huge.json p.json",
+        "config --config /dev/zero",      "verify v.json deep.json p.json",
+    };
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s,
+               "cp %s v.json; cp %s i.json; cp %s p.json; echo [ > huge.json; "
+               "truncate -s 70M huge.json; head -c 100 /dev/zero | tr '\\0' '[' > deep.json",
+               curve_file("bn128", "base/verification_key.json"),
+               curve_file("bn128", "base/public.json"), curve_file("bn128", "base/proof.json"));
+    run_free(&r);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        run_script(
+            &r, &s,
+            "(ulimit -v 400000; \"$BELLOWS\" --version) >/dev/null 2>&1 && ulimit -v 400000; "
+            "\"$BELLOWS\" %s",
+            lines[i]);
+        CHECK_MSG(r.exit_code == 2, "%s: exit code %d: %s%s", lines[i], r.exit_code, r.out, r.err);
+        CHECK_MSG(r.elapsed_ns < 5000000000u, "%s: %llu ms", lines[i],
+                  (unsigned long long)(r.elapsed_ns / 1000000));
+        run_free(&r);
+    }
 }
 
 /* Every command of the list has a page that names the command and --help itself. */
@@ -329,6 +434,9 @@ static void claim_bench_field(void) {
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"the front door knows its commands, options and their nearest names", claim_front_door},
+        {"exit codes mean the same in help, README and table", claim_exit_codes},
+        {"no output takes the place of an input", claim_inputs_stay},
+        {"endless and oversized inputs are exit code 2", claim_endless_inputs},
         {"every listed command has a help page", claim_help_pages},
         {"an answer that cannot be written is no success", claim_closed_output},
         {"key export-vkey writes snarkjs's bytes", claim_export},

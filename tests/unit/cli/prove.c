@@ -429,6 +429,7 @@ static void claim_paths(void) {
         const char *line, *needle;
     } rows[] = {
         {"- - p.json i.json", "standard input"},
+        {"- w.wtns p.json i.json", "standard input is empty"},
         {"k.zkey w.wtns - -", "standard output"},
         {"k.zkey w.wtns - i.json --json", "--json"},
         {"k.zkey w.wtns p.json p.json", "same file"},
@@ -476,6 +477,54 @@ static void claim_streams(void) {
     expect(&r, 2, "No space");
     run_free(&r);
     CHECK(!file_exists(scratch_path(&s, "i.json")));
+}
+
+/* Who only wants the time, or to know whether it works, names one sink for both; nothing else may be named twice. */
+static void claim_null_outputs(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s /dev/null /dev/null",
+                curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
+    expect(&r, 0, NULL);
+    run_free(&r);
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s /dev/stdout /dev/stdout",
+                curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
+    expect(&r, 2, "same file");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+}
+
+/* What refused the memory is named, so that nobody looks for it in the machine. */
+static void claim_address_space(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_script(&r, &s,
+               "ulimit -v 90000; \"$BELLOWS\" --version || exit 77; "
+               "\"$BELLOWS\" prove --backend cpu --threads 64 %s %s p.json i.json",
+               curve_file("bn128", "base/circuit.zkey"), curve_file("bn128", "base/witness.wtns"));
+    if (r.exit_code == 77 || r.exit_code < 0) {
+        run_free(&r);
+        check_skip("this build cannot even start in so little address space");
+    }
+    expect(&r, 3, "ulimit -v): 87 MiB");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
+}
+
+/* A bellman key alone cannot prove: which file, and what to do. */
+static void claim_bare_params(void) {
+    AUTO(scratch_close) struct scratch s = {0};
+    struct run r;
+    scratch_open(&s);
+    run_program(&r, &s, NULL, "prove --backend cpu %s %s",
+                curve_file("bls12381", "base/circuit.params"),
+                curve_file("bls12381", "base/witness.wtns"));
+    expect(&r, 2, "base/circuit.params: a bellman key");
+    CHECK_HAS(r.err, "bellows key import KEY");
+    run_free(&r);
+    CHECK_EQ(0, scratch_files(&s));
 }
 
 /* The next file to be opened must not get the number of a closed stream, and with it what was meant for that stream. */
@@ -701,6 +750,9 @@ int main(int argc, char **argv) {
         {"old outputs stay until both new ones are there", claim_old_outputs_stay},
         {"paths that would destroy an input are refused", claim_paths},
         {"\"-\" reads standard input and writes standard output", claim_streams},
+        {"/dev/null takes both outputs, other names only one", claim_null_outputs},
+        {"memory that a limit refused is said with the limit (D07)", claim_address_space},
+        {"a bellman key without its circuit is refused by name", claim_bare_params},
         {"a closed standard stream gets nothing into another file", claim_closed_streams},
         {"a file size limit is a sentence, not the end by a signal", claim_file_size_limit},
         {"--format bellman writes three compressed points that verify", claim_bellman},

@@ -62,6 +62,15 @@ static void claim_publics(void) {
         {"[\"55132\",\"0x3\"]", 2, "public signal 1"},
         {"[\"55132\",\"03\"]", 2, "public signal 1"},
         {"[\"55132\",\"-1\"]", 2, "public signal 1"},
+        {"[\"55132\",\" 3\"]", 2, "public signal 1"},
+        {"[\"55132\",\"3n\"]", 2, "public signal 1"},
+        {"[\"55132\",\"3e0\"]", 2, "public signal 1"},
+        {"[\"55132\",\"\"]", 2, "public signal 1"},
+        {"[\"55132\",null]", 2, "public signal 1"},
+        {"[[\"55132\",\"3\"]]", 2, "public signal 0"},
+        {"{\"0\":\"55132\",\"0\":\"3\"}", 2, "twice"},
+        {"\xef\xbb\xbf[\"55132\",\"3\"]", 2, "byte-order mark"},
+        {"[\"55132\",\"3\",]", 2, "makes no sense"},
         {"[\"55132\",\"3\"] x", 2, "public.json"},
         {"", 2, "empty"},
         {"null", 2, "list"},
@@ -113,11 +122,16 @@ static void claim_wrong_files(void) {
         {"bls12381/base/verification_key.json", "bn128/base/public.json", "bn128/base/proof.json",
          1, "curve"},
         {"bn128/base/verification_key.json", "bn128/base/proof.json", "bn128/base/public.json", 2,
-         "list"},
+         "proof.json: this is a proof, not a list of public signals; the key comes first"},
         {"bn128/base/public.json", "bn128/base/public.json", "bn128/base/proof.json", 2,
-         "public.json"},
+         "public.json: this is a list of public signals, not a verification key"},
         {"bn128/base/proof.json", "bn128/base/public.json", "bn128/base/proof.json", 2,
-         "proof.json"},
+         "proof.json: this is a proof, not a verification key"},
+        {"bn128/base/verification_key.json", "bn128/base/public.json", "bn128/base/public.json", 2,
+         "public.json: this is a list of public signals, not a proof"},
+        {"bn128/base/verification_key.json", "bn128/base/verification_key.json",
+         "bn128/base/proof.json", 2,
+         "verification_key.json: this is a verification key, not a list"},
         {"bn128/base/witness.wtns", "bn128/base/public.json", "bn128/base/proof.json", 2,
          "witness.wtns"},
         {"bn128/bad/truncated.zkey", "bn128/base/public.json", "bn128/base/proof.json", 2,
@@ -133,6 +147,45 @@ static void claim_wrong_files(void) {
                     check_vectors(rows[i].publics), check_vectors(rows[i].proof));
         expect(&r, rows[i].exit_code, rows[i].exit_code == 1 ? rows[i].text : "",
                rows[i].exit_code == 2 ? rows[i].text : "");
+        run_free(&r);
+    }
+}
+
+/* Changes of a valid proof, by sed: what it is then, and that its file is named once. */
+static void claim_changed_proofs(void) {
+    static const struct {
+        const char *change;
+        int exit_code;
+        const char *text;
+    } rows[] = {
+        {"s/$//", 0, "OK"},
+        {"/protocol/d", 0, "OK"}, /* rapidsnark's older files have none */
+        {"s/\"bn128\"/\"bls12381\"/", 1, "the proof is on curve bls12381, the key on curve bn128"},
+        {"s/groth16/plonk/", 2, "\"plonk\"; only groth16"},
+        {"5s/1/0/", 2, "pi_a: the third coordinate is \"0\""},
+        {"5s/1/2/", 2, "pi_a: the third coordinate is \"2\""},
+        {"5d;4s/,//", 2, "pi_a has 2 entries"},
+        {"3,4s/\".*\"/\"0\"/", 1, "pi_a is not a point of the curve"},
+        {"3s/\".*\"/\"0\"/;4s/\".*\"/\"1\"/;5s/1/0/", 1, "pi_a is the point at infinity"},
+        {"3s/\"./\"99/", 1, "not below the field modulus"},
+        {"9{h;d};10{s/$/,/;G;s/,$//}", 1, "pi_b is not a point of the curve"},
+        {"3s/\"\\(.*\\)\"/\\1/", 2, "pi_a[0] is not a text in quotes"},
+    };
+    AUTO(scratch_close) struct scratch s = {0};
+    scratch_open(&s);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct run r;
+        run_script(&r, &s, "sed '%s' %s > p.json; exec \"$BELLOWS\" verify %s %s p.json",
+                   rows[i].change, curve_file("bn128", "base/proof.json"),
+                   curve_file("bn128", "base/verification_key.json"),
+                   curve_file("bn128", "base/public.json"));
+        CHECK_MSG(r.exit_code == rows[i].exit_code, "%s: exit code %d: %s%s", rows[i].change,
+                  r.exit_code, r.out, r.err);
+        const char *said = rows[i].exit_code == 2 ? r.err : r.out;
+        CHECK_HAS(said, rows[i].text);
+        const char *named = strstr(said, "p.json");
+        CHECK_EQ(rows[i].exit_code != 0, named != NULL);
+        CHECK(!named || !strstr(named + 1, "p.json"));
         run_free(&r);
     }
 }
@@ -192,6 +245,7 @@ int main(int argc, char **argv) {
         {"public signals have one spelling and one length", claim_publics},
         {"a list cut or padded with zeros is another statement", claim_shortened},
         {"wrong files are told apart from wrong proofs", claim_wrong_files},
+        {"a changed proof is invalid or unreadable, and named once (B11)", claim_changed_proofs},
         {"several proofs are one batch, and the bad one is named", claim_batch},
         {"--json says valid or not, with the code", claim_json},
     };
