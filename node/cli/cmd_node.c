@@ -210,6 +210,7 @@ static enum err supervise(const struct args *args, const struct config *config, 
                                .drain_ns = config->drain_ns,
                                .parent = (pid_t)args_number(args, "parent", 0),
                                .lane_argv = words->argv};
+    TRY(dir_writable(cache)); /* else each lane would find out by itself, again and again */
     if (args_switch(args, "allow-insecure-keys")) {
         log_warn("node.insecure", "keys=allowed option=--allow-insecure-keys");
     }
@@ -289,7 +290,15 @@ static enum err run_coordinator(struct args *args) {
                                   .ready = coordinator_ready,
                                   .ready_ctx = &p};
     TRY(pages_open(&p.pages, &pages));
-    TRY(links_open(&p.links, &options, "coordinator", wishes, COUNT_OF(wishes)));
+    pid_t parent = (pid_t)args_number(args, "parent", 0);
+    struct link_patience patience = {.set = &set, .parent = parent};
+    enum err code =
+        links_open(&p.links, &options, "coordinator", wishes, COUNT_OF(wishes), &patience);
+    if (code == E_CANCELLED) {
+        log_info("coordinator.ends", "waited_for=server");
+        return OK;
+    }
+    TRY(code);
     struct coordinator_links links = {links_get(p.links, 0), links_get(p.links, 1),
                                       links_get(p.links, 2)};
     struct coordinator_config c = {.prefix = config.prefix,
@@ -300,7 +309,6 @@ static enum err run_coordinator(struct args *args) {
                                    .metrics = pages_block(p.pages, 0)};
     TRY(coordinator_open(&p.coordinator, &c, &links));
     atomic_store(&p.running, p.coordinator);
-    pid_t parent = (pid_t)args_number(args, "parent", 0);
     int number = 0;
     while (number <= 0 && !child_is_orphan(parent)) {
         REQUIRE(!links_lost(p.links), E_NET,

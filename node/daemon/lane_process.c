@@ -43,7 +43,9 @@ static void process_done(struct process *p) {
     metric_block_unmap(&p->metrics);
 }
 
-static enum err open_links(struct process *p, const struct lane_process_config *c) {
+static enum err open_links(struct process *p, const struct lane_process_config *c,
+                           const sigset_t *set) {
+    struct link_patience patience = {.set = set, .parent = c->parent};
     struct link_wish wishes[LINKS_MAX] = {{.purpose = "control"},
                                           {.purpose = "telemetry", .coalesces = true}};
     char who[ID_BYTES_MAX + 24];
@@ -54,7 +56,8 @@ static enum err open_links(struct process *p, const struct lane_process_config *
         wishes[OTHER_LINKS + i] = (struct link_wish){.purpose = "bulk"};
     }
     snprintf(who, sizeof who, "lane %s.%u", c->lane.node, c->lane.gpu);
-    return links_open(&p->links, &c->transport, who, wishes, OTHER_LINKS + p->bulk_count);
+    return links_open(&p->links, &c->transport, who, wishes, OTHER_LINKS + p->bulk_count,
+                      &patience);
 }
 
 static int signal_seen(const sigset_t *set, uint64_t wait_ns) {
@@ -140,7 +143,7 @@ int lane_process_run(const struct lane_process_config *config) {
         code = metric_block_map(&p.metrics, config->metrics_fd);
     }
     if (code == OK) {
-        code = open_links(&p, config);
+        code = open_links(&p, config, &set);
     }
     if (code == OK) {
         code = open_lane(&p, config, &set);

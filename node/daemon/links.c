@@ -6,6 +6,7 @@
 
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/daemon/child.h"
 
 static const uint64_t CONNECT_NS = UINT64_C(60000000000);
 
@@ -37,8 +38,19 @@ static void on_event(void *ctx, enum transport_event event, const char *detail) 
     }
 }
 
+static bool enough(void *ctx, const char *why) {
+    struct link_patience *p = ctx;
+    char quoted[ERR_DETAIL_BYTES + 64];
+    if (!p->said) {
+        log_warn("transport.waits", "detail=%s", log_quote(quoted, sizeof quoted, why));
+        p->said = true;
+    }
+    return sigtimedwait(p->set, NULL, &(struct timespec){0}) > 0 || child_is_orphan(p->parent);
+}
+
 enum err links_open(struct links **out, const struct transport_options *options, const char *who,
-                    const struct link_wish *wishes, size_t wishes_count) {
+                    const struct link_wish *wishes, size_t wishes_count,
+                    struct link_patience *patience) {
     AUTO(links_close) struct links *l = NULL;
     ASSERT(wishes_count <= LINKS_MAX);
     TRY(mem_new(&l, 1, sizeof *l));
@@ -50,6 +62,8 @@ enum err links_open(struct links **out, const struct transport_options *options,
         snprintf(name, sizeof name, "bellows %s %s", who, link->purpose);
         o.name = name;
         o.open_wait_ns = CONNECT_NS;
+        o.enough = enough;
+        o.enough_ctx = patience;
         o.request_wait_ns = wishes[l->count].request_wait_ns;
         o.send_asap = !wishes[l->count].coalesces;
         o.on_event = on_event;

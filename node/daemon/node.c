@@ -458,6 +458,7 @@ enum err node_run(const struct node_config *config) {
     AUTO(node_done) struct node n = {.config = config, .lanes_count = count, .lock_fd = -1};
     TRY(subject_space_init(&n.space, config->prefix));
     TRY(lock_path(n.lock_path, config));
+    TRY(transport_check(&config->transport)); /* else each lane would find out by itself */
     TRY(take_lock(&n.lock_fd, n.lock_path, config));
     struct pages_options pages = {.address = config->metrics ? config->metrics : "off",
                                   .fallback = PAGES_NODE_ADDRESS,

@@ -182,13 +182,17 @@ static enum err upload_key(struct object_info *info, const struct client *c, str
     AUTO(file_map_close) struct file_map map = {0};
     AUTO(object_upload_close) struct object_upload *upload = NULL;
     struct subject bucket = bucket_keys(&c->space);
-    TRY(file_map_open(&map, key_path(key)));
+    struct bytes file = key_streamed(key);
+    if (!file.len) {
+        TRY(file_map_open(&map, key_path(key)));
+        file = map.bytes;
+    }
     TRY(object_upload_open(&upload, c->transport, bucket.text, hex));
-    for (size_t at = 0; at < map.bytes.len; at += OBJECT_CHUNK_BYTES) {
-        size_t left = map.bytes.len - at;
+    for (size_t at = 0; at < file.len; at += OBJECT_CHUNK_BYTES) {
+        size_t left = file.len - at;
         TRY(object_upload_chunk(
             upload,
-            bytes_of(map.bytes.ptr + at, left < OBJECT_CHUNK_BYTES ? left : OBJECT_CHUNK_BYTES)));
+            bytes_of(file.ptr + at, left < OBJECT_CHUNK_BYTES ? left : OBJECT_CHUNK_BYTES)));
     }
     return object_upload_commit(info, upload);
 }

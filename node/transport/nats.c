@@ -19,9 +19,11 @@
 #include "node/base/clock.h"
 #include "node/base/mem.h"
 
+#include <errno.h>
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CONNECT_WAIT_MS = 2000,
@@ -197,6 +199,15 @@ static FALLIBLE check_plaintext(const char *url, const struct transport_options 
     return OK;
 }
 
+/* The library connects to whatever port a web address names, and says that no server is there. */
+static FALLIBLE check_scheme(const char *url) {
+    char shown[URL_SHOWN_BYTES];
+    transport_url_shown(shown, sizeof shown, url);
+    REQUIRE(!strstr(url, "://") || asks_for_tls(url) || !strncmp(url, "nats://", 7), E_USAGE,
+            "%.200s is no address of a NATS server: nats://HOST:PORT or tls://HOST:PORT", shown);
+    return OK;
+}
+
 /* --- Options --- */
 
 #define CLOSED_WAIT_NS (5 * SECOND_NS) /* for the last callback */
@@ -223,6 +234,7 @@ static FALLIBLE set_servers(natsOptions *o, const char *url, const struct transp
         }
         if (*one) {
             REQUIRE(count < SERVERS_MAX, E_USAGE, "more than %d server URLs", SERVERS_MAX);
+            TRY(check_scheme(one));
             TRY(check_plaintext(one, in));
             if (asks_for_tls(one)) { /* the client takes the word for no more than a name */
                 SET(natsOptions_SetSecure(o, true));
@@ -238,7 +250,17 @@ static FALLIBLE set_servers(natsOptions *o, const char *url, const struct transp
     return OK;
 }
 
+/* The library says of most files only that it failed. */
+static FALLIBLE can_read(const char *path, const char *what) {
+    REQUIRE(!path || !access(path, R_OK), E_USAGE, "%s %s: %s", what, path, strerror(errno));
+    return OK;
+}
+
 static FALLIBLE set_login(natsOptions *o, const struct transport_options *in) {
+    TRY(can_read(in->creds_file, "credentials file"));
+    TRY(can_read(in->tls.ca_file, "CA file"));
+    TRY(can_read(in->tls.cert_file, "client certificate"));
+    TRY(can_read(in->tls.key_file, "key of the client certificate"));
     if (in->user) {
         SET(natsOptions_SetUserInfo(o, in->user, in->password ? in->password : ""));
     }
@@ -314,6 +336,11 @@ static FALLIBLE connect_until(struct nats_transport *t, const struct transport_o
             FAIL(E_NET, "cannot connect to the NATS server at %.200s: %s", url,
                  natsStatus_GetText(s));
         }
+        char why[ERR_DETAIL_BYTES];
+        snprintf(why, sizeof why, "cannot connect to the NATS server at %.200s: %s", url,
+                 natsStatus_GetText(s));
+        REQUIRE(!in->enough || !in->enough(in->enough_ctx, why), E_CANCELLED,
+                "ended while it waited for the NATS server at %.200s", url);
         clock_sleep_ns(RECONNECT_WAIT_MS * UINT64_C(1000000));
     }
 }
@@ -340,6 +367,15 @@ static void nats_free(struct nats_transport *t) {
     condition_done(&t->closed_cond);
     lock_done(&t->lock);
     mem_free(t);
+}
+
+FALLIBLE transport_check(const struct transport_options *options) {
+    struct nats_transport t = {0};
+    REQUIRE(nats_Open(-1) == NATS_OK, E_INTERNAL, "the NATS library does not start");
+    TRY(set_inbox_prefix(&t, options));
+    enum err err = set_options(&t, options);
+    natsOptions_Destroy(t.options);
+    return err;
 }
 
 FALLIBLE transport_open(struct transport **out, const struct transport_options *options) {

@@ -44,8 +44,12 @@ struct transport_options {
     const char *user, *password, *token; /* NULL: none */
     const char *creds_file;
     struct transport_tls tls;
-    bool plaintext;           /* without TLS to another machine, too; else E_USAGE */
-    uint64_t open_wait_ns;    /* keep trying this long at start; 0: one try */
+    bool plaintext;        /* without TLS to another machine, too; else E_USAGE */
+    uint64_t open_wait_ns; /* keep trying this long at start; 0: one try */
+    /* May be NULL. Asked between those tries, on the opener's thread, with the reason of the last one's failure (lent); true: enough
+     * of them, which is E_CANCELLED. */
+    bool (*enough)(void *ctx, const char *why);
+    void *enough_ctx;
     uint64_t request_wait_ns; /* default for every request; 0: 5 s */
     bool send_asap;           /* else what is sent, requests too, may wait a millisecond for more */
     /* May be NULL. Runs on a thread of the library: counts, flags, wakes; never calls the transport. */
@@ -54,6 +58,8 @@ struct transport_options {
 };
 FALLIBLE transport_open(struct transport **out, const struct transport_options *options);
 void transport_close(struct transport **t);
+/* Addresses, files and logins alone, without a connection: E_USAGE. */
+FALLIBLE transport_check(const struct transport_options *options);
 
 /* The name that a client's certificate gives its holder (common name), "" for none. E_USAGE: not there, or not PEM. */
 FALLIBLE transport_certificate_name(char *out, size_t out_bytes, const char *cert_file);

@@ -137,7 +137,7 @@ void host_start(struct host *h) {
 }
 
 /* By SIGTERM, like a unit is stopped: it says so and ends with 0. */
-static void end_coordinator(struct host *h) {
+void host_stop_coordinator(struct host *h) {
     bool ended = h->coordinator.pid == 0;
     struct child_end end = {0};
     child_signal(&h->coordinator, SIGTERM);
@@ -189,7 +189,7 @@ void host_stop(struct host *h) {
     for (unsigned i = 0; i < HOST_NODES_MAX; i++) {
         child_stop(&h->nodes[i], 30 * SECOND);
     }
-    end_coordinator(h);
+    host_stop_coordinator(h);
     check_server_stop(&h->server);
     check_logs(h);
     CHECK_OK(dir_remove_tree(h->dir));

@@ -36,6 +36,7 @@ void host_stop(struct host *h);
 void host_connect(struct host *h);
 void host_start_coordinator(struct host *h);
 void host_kill_coordinator(struct host *h); /* kill -9 */
+void host_stop_coordinator(struct host *h); /* SIGTERM; it must end with 0 within 5 s */
 /* Node "w<idx>" with so many lanes, a cache of its own, and more options (NULL: none). */
 void host_start_node(struct host *h, unsigned idx, unsigned lanes_count, const char *option);
 /* The same with one lane for each CUDA device. */

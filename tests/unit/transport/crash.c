@@ -392,16 +392,24 @@ static void claim_connect(void) {
     struct transport_options o = {.url = "nats://127.0.0.1:1"};
     CHECK_ERR(E_NET, transport_open(&t, &o));
     CHECK_HAS(err_detail(), "cannot connect to the NATS server at nats://127.0.0.1:1");
-    o.url = "";
-    CHECK_ERR(E_USAGE, transport_open(&t, &o));
+    static const char *const no_addresses[] = {"", "http://127.0.0.1:1", "ws://127.0.0.1:1",
+                                               "nats://127.0.0.1:1,https://127.0.0.1"};
+    for (size_t i = 0; i < COUNT_OF(no_addresses); i++) {
+        o.url = no_addresses[i];
+        CHECK_ERR(E_USAGE, transport_open(&t, &o));
+        CHECK_ERR(E_USAGE, transport_check(&o));
+    }
+    CHECK_HAS(err_detail(), "https://127.0.0.1 is no address of a NATS server: nats://HOST");
     o.url = "nats://127.0.0.1:1";
-    o.tls.ca_file = "/nonexistent/ca.pem";
-    CHECK_ERR(E_USAGE, transport_open(&t, &o));
-    CHECK_HAS(err_detail(), "/nonexistent/ca.pem");
-    o.tls.ca_file = NULL;
-    o.creds_file = "/nonexistent/user.creds";
-    enum err err = transport_open(&t, &o);
-    CHECK(err == E_USAGE || err == E_NET);
+    CHECK_OK(transport_check(&o)); /* it does not connect */
+    const char **const files[] = {&o.tls.ca_file, &o.creds_file, &o.tls.cert_file};
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        *files[i] = "/nonexistent/file";
+        CHECK_ERR(E_USAGE, transport_open(&t, &o));
+        CHECK_HAS(err_detail(), "/nonexistent/file: ");
+        CHECK_ERR(E_USAGE, transport_check(&o));
+        *files[i] = NULL;
+    }
     CHECK(t == NULL);
 }
 
