@@ -49,6 +49,7 @@ struct gpu_backend {
     struct gpu_device device;
     uint64_t memory_bytes; /* what keys and slots may take */
     enum key_tables key_tables;
+    bool sift;
     void *bounce; /* owned: pinned, BOUNCE_BYTES, for what comes back */
     struct gpu_stream *stream;
     struct gpu_loader *loader; /* owned: of keys */
@@ -441,6 +442,8 @@ static enum err msm_start(struct backend_slot *s, enum key_points which, struct 
     struct gpu_msm_memory memory = msm_memory(s);
     bool g2 = gpu_group_id(which) == GROUP_G2;
     pairs->shape.lanes_count = g2 ? l->witness_msm.lanes_count : l->g1_lanes;
+    pairs->shape.sift_rounds =
+        pairs->shape.shared && s->key->backend->sift ? s->key->sift_rounds[which] : 0;
     return gpu_msm_run(pairs, resident_group(l, which), points, &memory,
                        result_of(s, which, s->turn), s->turn, ready, &s->streams);
 }
@@ -769,6 +772,7 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
         b->memory_bytes = options->device_memory_max;
     }
     b->key_tables = options->key_tables;
+    b->sift = options->sift;
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
     b->base.memory_bytes = b->base.room_bytes = b->memory_bytes;

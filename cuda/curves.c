@@ -2,6 +2,8 @@
 #include "cuda/gpu.h"
 
 #define GROUP_DECLARE(id)                                                                          \
+    FALLIBLE id##_sift(const struct gpu_pairing *, const struct gpu_batch *, uint32_t, uint32_t,   \
+                       struct gpu_stream *);                                                       \
     FALLIBLE id##_prefix(const struct gpu_pairing *, const struct gpu_batch *, uint32_t, unsigned, \
                          uint32_t, struct gpu_stream *);                                           \
     FALLIBLE id##_invert(const struct gpu_batch *, uint32_t, uint32_t, struct gpu_stream *);       \
@@ -15,8 +17,8 @@
 
 #define GROUP_TABLE(id, coordinate)                                                                \
     {                                                                                              \
-        .coordinate_bytes = (coordinate), .result_bytes = 4 * (coordinate), .prefix = id##_prefix, \
-        .invert = id##_invert, .add = id##_add, .scatter = id##_scatter,                           \
+        .coordinate_bytes = (coordinate), .result_bytes = 4 * (coordinate), .sift = id##_sift,     \
+        .prefix = id##_prefix, .invert = id##_invert, .add = id##_add, .scatter = id##_scatter,    \
         .bit_sums = id##_bit_sums, .finish = id##_finish                                           \
     }
 

@@ -128,6 +128,8 @@ struct gpu_msm_shape {
      * one set of buckets. */
     bool table;
     unsigned sm_count;
+    unsigned
+        sift_rounds; /* of the first rounds so many add only pairs that take an addition; where pairs are shared */
 };
 /* Sizes that follow from a shape. */
 struct gpu_msm_sizes {
@@ -208,6 +210,10 @@ enum { GPU_BATCH_PAIRS_MAX = 16 }; /* of a thread with one inversion; 8 to 64 ar
 struct gpu_batch {                 /* prefix products and inverses of one round */
     void *prefixes, *products, *inverse_prefixes;
     size_t prefixes_plane, products_plane; /* elements: planes of 16-byte words */
+    /* Device: the pairs to be added, of those of a round, and behind them how many (by `sift`); NULL: all are. */
+    uint32_t *sifted, *sifted_count;
+    uint32_t
+        full_threads; /* fill the device: fewer pairs than that for each of them means fewer a thread */
 };
 struct gpu_bit_lists { /* input of the last step: row and column sums of every set */
     uint32_t sets_count;
@@ -218,6 +224,10 @@ struct gpu_bit_lists { /* input of the last step: row and column sums of every s
 };
 struct gpu_group { /* one curve, one group; sizes in bytes */
     size_t coordinate_bytes, result_bytes;
+    /* Lists the pairs that take an addition; the results of all others are written. */
+    FALLIBLE(*sift)
+    (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
+     uint32_t out_base, struct gpu_stream *s);
     FALLIBLE(*prefix)
     (const struct gpu_pairing *pairs, const struct gpu_batch *batch, uint32_t pairs_count,
      unsigned per_thread, uint32_t out_base, struct gpu_stream *s);

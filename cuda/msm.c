@@ -74,6 +74,7 @@ enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape 
             GPU_MSM_WINDOW_MAX);
     REQUIRE(shape->lanes_count >= 2 && shape->lanes_count <= GPU_LANES_MAX, E_RANGE,
             "%u MSM chunks in flight: 2 to %d are possible", shape->lanes_count, GPU_LANES_MAX);
+    ASSERT(shape->shared || !shape->sift_rounds);
     REQUIRE(shape->chunk_log2 >= 8 && shape->chunk_log2 <= 29, E_RANGE,
             "MSM chunks of 2^%u pairs: 2^8 to 2^29 are possible", shape->chunk_log2);
     struct gpu_msm_sizes z = {0};
@@ -215,6 +216,8 @@ enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *
 struct lane {
     uint32_t *keys[2], *refs[2], *offsets[2], *list;
     struct gpu_batch batch;
+    uint32_t *sifted, *sifted_ones,
+        *sifted_count; /* lists, lent from what the rounds leave alone */
     void *sums, *scan;
     size_t plane, scan_bytes;
     /* the chunk it works on */
@@ -270,6 +273,9 @@ static void lane_carve(struct lane *l, struct carver *c, const struct gpu_msm_sh
     l->list = carve(c, (chunk / 2 + 1) * 8);
     size_t sums = chunk > buckets || shape->overlap ? chunk : buckets;
     batch_carve(l, c, sums, sums / 2, shape->sm_count, coordinate);
+    l->sifted = l->list;         /* the rounds' lists are not here when they are shared */
+    l->sifted_ones = l->keys[0]; /* ones have no keys, and at most 3/8 of a chunk's pairs */
+    l->sifted_count = carve(c, 4);
     l->scan_bytes = gpu_scan_bytes(z->buckets_count + 2);
     l->scan = carve(c, l->scan_bytes);
 }
@@ -322,10 +328,12 @@ size_t gpu_msm_result_bytes(const struct gpu_msm_shape *shape, const struct gpu_
     return space.results_bytes + space.extra_bytes;
 }
 
-/* Adds `count` pairs; the sums go to places from `out_base` on. */
+/* Adds `count` pairs; the sums go to places from `out_base` on. `sifted`: room to list the pairs that take an addition, where many
+ * may not; else NULL. */
 static enum err add_pairs(struct lane *l, const struct gpu_group *g,
                           const struct gpu_pairing *pairing, uint32_t count, uint32_t out_base,
-                          unsigned sm_count, struct gpu_stream *s) {
+                          unsigned sm_count, uint32_t *sifted, struct gpu_stream *s) {
+    struct gpu_batch batch = l->batch;
     if (!count) {
         return OK;
     }
@@ -336,9 +344,15 @@ static enum err add_pairs(struct lane *l, const struct gpu_group *g,
     uint32_t inverters = (threads + INVERT_PAIRS_MAX - 1) / INVERT_PAIRS_MAX;
     uint32_t least = min_u32(threads, INVERT_THREADS_MIN);
     inverters = inverters < least ? least : inverters;
-    TRY(g->prefix(pairing, &l->batch, count, per_thread, out_base, s));
-    TRY(g->invert(&l->batch, threads, inverters, s));
-    return g->add(pairing, &l->batch, count, per_thread, out_base, s);
+    if (sifted) {
+        batch.sifted = sifted;
+        batch.sifted_count = l->sifted_count;
+        batch.full_threads = BATCH_THREADS_SM * sm_count;
+        TRY(g->sift(pairing, &batch, count, out_base, s));
+    }
+    TRY(g->prefix(pairing, &batch, count, per_thread, out_base, s));
+    TRY(g->invert(&batch, threads, inverters, s));
+    return g->add(pairing, &batch, count, per_thread, out_base, s);
 }
 
 static void lane_start(struct lane *l, const struct gpu_pairs *p, uint32_t chunk) {
@@ -416,7 +430,8 @@ static enum err lane_round(bool *more, struct lane *l, const struct gpu_pairs *p
     }
     struct gpu_pairing pairing = {
         .list = list, .points = points, .sums = l->sums, .plane = l->plane};
-    TRY(add_pairs(l, g, &pairing, pairs, l->done, p->shape.sm_count, s));
+    TRY(add_pairs(l, g, &pairing, pairs, l->done, p->shape.sm_count,
+                  l->round < p->shape.sift_rounds ? l->sifted : NULL, s));
     l->done += pairs;
     l->count = after;
     l->round++;
@@ -497,12 +512,14 @@ static enum err sum_ones(struct lane *l, const struct gpu_pairs *p, const struct
     TRY(gpu_fill((char *)l->sums + (l->plane + infinity) * coordinate, 0, coordinate, s));
     struct gpu_pairing pairing = {
         .list = l->list, .points = points, .sums = l->sums, .plane = l->plane};
-    TRY(add_pairs(l, g, &pairing, half, 0, p->shape.sm_count, s));
+    TRY(add_pairs(l, g, &pairing, half, 0, p->shape.sm_count,
+                  p->shape.sift_rounds ? l->sifted_ones : NULL, s));
     pairing.list = NULL;
     for (unsigned r = 1; r < o.rounds; r++) {
         pairing.base = base;
         half /= 2;
-        TRY(add_pairs(l, g, &pairing, half, next, p->shape.sm_count, s));
+        TRY(add_pairs(l, g, &pairing, half, next, p->shape.sm_count,
+                      r < p->shape.sift_rounds ? l->sifted_ones : NULL, s));
         base = next;
         next += half;
     }
@@ -565,7 +582,7 @@ static enum err reduce_buckets(struct msm_space *space, const struct gpu_pairs *
                                           .points = space->buckets,
                                           .sums = l->sums,
                                           .plane = l->plane};
-            TRY(add_pairs(l, g, &pairing, count, out[i], p->shape.sm_count, st->tail[i]));
+            TRY(add_pairs(l, g, &pairing, count, out[i], p->shape.sm_count, NULL, st->tail[i]));
             base[i] = out[i];
             out[i] += count;
         }
@@ -700,5 +717,5 @@ enum err gpu_sums_add(const struct gpu_sums *sums, const struct gpu_group *group
     struct lane l = {.batch = sums->batch, .sums = sums->sums, .plane = sums->plane};
     struct gpu_pairing pairing = {
         .list = list, .points = sums->points, .sums = sums->sums, .plane = sums->plane};
-    return add_pairs(&l, group, &pairing, pairs_count, out_base, sm_count, s);
+    return add_pairs(&l, group, &pairing, pairs_count, out_base, sm_count, NULL, s);
 }

@@ -41,34 +41,43 @@ namespace GROUP {
 enum pair_case { PAIR_SUM, PAIR_SECOND, PAIR_FIRST, PAIR_INFINITY };
 enum { BUCKET_THREADS = 128, INVERT_THREADS = 64 };
 
-__device__ __forceinline__ uint2 pair_refs(const gpu_pairing &s, uint32_t pair) {
-    if (s.list) {
-        return ((const uint2 *)s.list)[pair];
-    }
-    uint32_t low = pair & ((1u << s.half_log2) - 1);
-    uint32_t first = s.base + ((pair >> s.half_log2) << (s.half_log2 + 1)) + low;
-    return make_uint2(first, first + (1u << s.half_log2));
+/* Of the pairs that were sifted out only the device knows how many they are, and so how many a thread takes (pairs_per_thread in msm.c). */
+__device__ __forceinline__ uint32_t sifted_per_thread(const gpu_batch &b, uint32_t count) {
+    uint32_t n = count / b.full_threads, most = GPU_BATCH_PAIRS_MAX;
+    return n < 1 ? 1 : n < most ? n : most;
 }
 
-/* A worker's pairs are first, first + count, first + 2·count, …; `rounds` of them, as many for the whole block. */
-template <class F> struct share {
+/* A worker's pairs are at first, first + count, first + 2·count, …; `rounds` of them, as many for the whole block. A place is the pair
+ * itself, or one in the list of those that were sifted out. */
+template <class F, bool SIFTED> struct share {
     static constexpr uint32_t workers = BUCKET_THREADS / F::lanes;
-    uint32_t first, rounds, last;
+    uint32_t first, rounds, last, count;
 
-    __device__ __forceinline__ share(uint32_t pairs_count, unsigned per_thread) {
+    __device__ __forceinline__ share(const gpu_batch &b, uint32_t pairs_count,
+                                     unsigned per_thread) {
+        count = pairs_count;
+        if (SIFTED) {
+            count = *b.sifted_count;
+            per_thread = sifted_per_thread(b, count);
+        }
         uint32_t block = blockIdx.x * (workers * per_thread);
-        uint32_t left = block < pairs_count ? pairs_count - block : 0;
+        uint32_t left = block < count ? count - block : 0;
         rounds = (left + workers - 1) / workers;
         rounds = rounds < per_thread ? rounds : per_thread;
         first = block + threadIdx.x / F::lanes;
-        last = pairs_count - 1;
+        last = count - 1;
     }
-    __device__ __forceinline__ uint2 refs(const gpu_pairing &s, uint32_t pair) const {
-        return pair_refs(s, pair < last ? pair : last);
+    /* At a place that has one. */
+    __device__ __forceinline__ uint32_t pair(const gpu_batch &b, uint32_t at) const {
+        return SIFTED ? b.sifted[at < last ? at : last] : at;
+    }
+    __device__ __forceinline__ uint2 refs(const gpu_pairing &s, const gpu_batch &b,
+                                          uint32_t at) const {
+        return pair_refs(s, pair(b, at < last ? at : last));
     }
     /* Is the k-th a pair? One lane asks for its rounds alone. */
-    __device__ __forceinline__ bool has(uint32_t k, uint32_t pairs_count) const {
-        return first + k * workers < pairs_count && (F::lanes == 1 || k < rounds);
+    __device__ __forceinline__ bool has(uint32_t k) const {
+        return first + k * workers < count && (F::lanes == 1 || k < rounds);
     }
 };
 
@@ -239,42 +248,43 @@ template <class F> __device__ __forceinline__ uint4 *product_at(const gpu_batch 
 }
 
 /* 128 threads; 381 bits need 96 registers, so 5 blocks an SM are resident: the gathers are what bounds it. */
-template <class F, int BLOCKS>
+template <class F, int BLOCKS, bool SIFTED>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     prefix_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                   uint32_t pairs_count, unsigned per_thread, uint4 *out) {
-    constexpr uint32_t workers = share<F>::workers, step = chain<F>::pairs;
-    share<F> mine(pairs_count, per_thread);
+    typedef share<F, SIFTED> shares;
+    constexpr uint32_t workers = shares::workers, step = chain<F>::pairs;
+    shares mine(b, pairs_count, per_thread);
     uint32_t rounds = (mine.rounds + step - 1) / step * step;
     __shared__ uint2 waiting[BUCKET_THREADS / 32][doublings<F>::most];
     doublings<F> twins = {waiting[threadIdx.x / 32], 0};
     fp product = fp::one();
     chain<F> links;
     if (rounds) {
-        uint2 refs = mine.refs(s, mine.first), next = mine.refs(s, mine.first + workers);
+        uint2 refs = mine.refs(s, b, mine.first), next = mine.refs(s, b, mine.first + workers);
         F x1 = place<F>::x_of(s, refs.x), x2 = place<F>::x_of(s, refs.y);
 #pragma unroll 1
         for (uint32_t k = 0; k < rounds; k++) {
-            uint32_t pair = mine.first + k * workers;
-            bool live = mine.has(k, pairs_count), twice = false;
+            uint32_t place_now = mine.first + k * workers;
+            bool live = mine.has(k), twice = false;
             F d = x2.sub_lazy(x1);
             if (maybe_rare(d, x1, x2, live)) {
                 d = rare_denominator(&twice, s, refs, d, x1, x2, live);
             }
-            twins.add(twice, pair, refs.x, x1, out);
+            twins.add(twice, mine.pair(b, place_now), refs.x, x1, out);
             refs = next;
             if (k + 1 < rounds) { /* loads of the next pair, before this one's product */
                 x1 = place<F>::x_of(s, refs.x);
                 x2 = place<F>::x_of(s, refs.y);
             }
             if (k + 2 < rounds) {
-                next = mine.refs(s, pair + 2 * workers);
+                next = mine.refs(s, b, place_now + 2 * workers);
             }
             if (!links.take(d, k)) {
                 continue;
             }
             uint32_t own = k + 1 - step + F::lane(), at = mine.first + own * workers;
-            bool stored = mine.has(own, pairs_count);
+            bool stored = mine.has(own);
             if (step > 1 && stored) {
                 place<fp>::store(link_at<F>(b, at), b.prefixes_plane, links.link);
             }
@@ -292,10 +302,15 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     twins.add_waiting(s, out);
 }
 
-/* 64 threads of 80 registers: few threads with a long chain each, bound by latency. */
+/* 64 threads of 80 registers: few threads with a long chain each, bound by latency. `workers` of a block made the products. */
 __global__ void __launch_bounds__(INVERT_THREADS)
-    invert_kernel(const __grid_constant__ gpu_batch b, uint32_t count, uint32_t threads) {
+    invert_kernel(const __grid_constant__ gpu_batch b, uint32_t count, uint32_t threads,
+                  uint32_t workers) {
     uint32_t t = blockIdx.x * INVERT_THREADS + threadIdx.x, i;
+    if (b.sifted) {
+        uint32_t pairs = *b.sifted_count, of_block = workers * sifted_per_thread(b, pairs);
+        count = (pairs + of_block - 1) / of_block * BUCKET_THREADS;
+    }
     if (t >= threads || t >= count) {
         return;
     }
@@ -324,18 +339,19 @@ __global__ void __launch_bounds__(INVERT_THREADS)
 
 /* 128 threads of 128 registers, 4 blocks an SM: 16 warps keep the multiplier 88 to 90 % busy; 3 × 128, 1 × 384, 2 × 256
  * and 1 × 512 were 2 to 8 % slower. */
-template <class F, int BLOCKS>
+template <class F, int BLOCKS, bool SIFTED>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     add_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                uint32_t pairs_count, unsigned per_thread, uint4 *out) {
-    constexpr uint32_t workers = share<F>::workers;
-    share<F> mine(pairs_count, per_thread);
+    typedef share<F, SIFTED> shares;
+    constexpr uint32_t workers = shares::workers;
+    shares mine(b, pairs_count, per_thread);
     fp inverse = place<fp>::load(product_at<F>(b), b.products_plane);
 #pragma unroll 1
     for (uint32_t k = mine.rounds; k-- > 0;) {
-        uint32_t pair = mine.first + k * workers;
-        bool live = pair < pairs_count;
-        point_pair<F> p(s, mine.refs(s, pair));
+        uint32_t at = mine.first + k * workers, pair = mine.pair(b, at);
+        bool live = at < mine.count;
+        point_pair<F> p(s, mine.refs(s, b, at));
         enum pair_case which = PAIR_SUM;
         F d = p.x2.sub_lazy(p.x1), slope = p.y2.sub_lazy(p.y1);
         if (maybe_rare(d, p.x1, p.x2, live)) {
@@ -345,7 +361,7 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
         F one_over = inverse;
         if (k) {
             one_over = inverse.mul_lazy(
-                place<fp>::load(prefix_at<F>(b, live ? pair : mine.last), b.prefixes_plane));
+                place<fp>::load(prefix_at<F>(b, live ? at : mine.last), b.prefixes_plane));
             inverse = inverse.mul_lazy(d);
         }
         store_sum(out + (size_t)pair * place<F>::quads, s.plane, p, slope.mul_lazy(one_over), which,
@@ -354,18 +370,19 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
 }
 
 /* The same over two lanes. Half an Fp2 of 381 bits needs 168 registers, so 3 blocks. */
-template <class F, int BLOCKS>
+template <class F, int BLOCKS, bool SIFTED>
 __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
     add_lanes_kernel(const __grid_constant__ gpu_pairing s, const __grid_constant__ gpu_batch b,
                      uint32_t pairs_count, unsigned per_thread, uint4 *out) {
-    constexpr uint32_t workers = share<F>::workers, step = chain<F>::pairs;
-    share<F> mine(pairs_count, per_thread);
+    typedef share<F, SIFTED> shares;
+    constexpr uint32_t workers = shares::workers, step = chain<F>::pairs;
+    shares mine(b, pairs_count, per_thread);
     fp inverse = place<fp>::load(product_at<F>(b), F::lanes * b.products_plane);
 #pragma unroll 1
     for (uint32_t k = (mine.rounds + step - 1) / step * step; k > 0;) {
         k -= step;
         uint32_t at = mine.first + (k + F::lane()) * workers;
-        bool linked = mine.has(k + F::lane(), pairs_count);
+        bool linked = mine.has(k + F::lane());
         fp one_over = inverse;
         if (k) {
             at = linked ? at : mine.last;
@@ -375,9 +392,9 @@ __global__ void __launch_bounds__(BUCKET_THREADS, BLOCKS)
         }
 #pragma unroll 1
         for (uint32_t i = 0; i < step; i++) {
-            uint32_t pair = mine.first + (k + i) * workers;
-            bool live = mine.has(k + i, pairs_count);
-            point_pair<F> p(s, mine.refs(s, pair));
+            uint32_t place_now = mine.first + (k + i) * workers, pair = mine.pair(b, place_now);
+            bool live = mine.has(k + i);
+            point_pair<F> p(s, mine.refs(s, b, place_now));
             enum pair_case which = PAIR_SUM;
             F d = p.x2.sub_lazy(p.x1), slope = p.y2.sub_lazy(p.y1);
             if (maybe_rare(d, p.x1, p.x2, live)) {
@@ -422,10 +439,17 @@ typedef spread<COORDINATE>::type spread_coordinate;
 #define PREFIX_BLOCKS (sizeof(COORDINATE) > 64 ? 4 : 5)
 #endif
 
-/* One block of threads for each BUCKET_THREADS workers and lane: the host counts products by BUCKET_THREADS. */
-static launch_shape pairs_shape(const char *name, uint32_t pairs_count, unsigned per_thread) {
-    return {name, spread_coordinate::lanes * blocks_for(pairs_count, BUCKET_THREADS * per_thread),
-            BUCKET_THREADS};
+/* One block of threads for each BUCKET_THREADS workers and lane: the host counts products by BUCKET_THREADS. Of pairs that were sifted out
+ * there are blocks for any number up to pairs_count (batch_threads_max in msm.c); those without pairs end at once. */
+static launch_shape pairs_shape(const char *name, const struct gpu_batch *b, uint32_t pairs_count,
+                                unsigned per_thread) {
+    uint32_t blocks = blocks_for(pairs_count, BUCKET_THREADS * per_thread);
+    if (b->sifted) {
+        uint32_t few = 2 * b->full_threads, most = pairs_count / GPU_BATCH_PAIRS_MAX;
+        few = few < pairs_count ? few : pairs_count;
+        blocks = (most > few ? most : few) / BUCKET_THREADS + 1;
+    }
+    return {name, spread_coordinate::lanes * blocks, BUCKET_THREADS};
 }
 
 static uint4 *sums_from(const struct gpu_pairing *pairs, uint32_t out_base) {
@@ -435,9 +459,10 @@ static uint4 *sums_from(const struct gpu_pairing *pairs, uint32_t out_base) {
 extern "C" enum err GROUP_FN(prefix)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
                                      uint32_t pairs_count, unsigned per_thread, uint32_t out_base,
                                      struct gpu_stream *s) {
-    return launch(pairs_shape("prefix products", pairs_count, per_thread), s,
-                  prefix_kernel<spread_coordinate, PREFIX_BLOCKS>, *pairs, *batch, pairs_count,
-                  per_thread, sums_from(pairs, out_base));
+    auto kernel = batch->sifted ? prefix_kernel<spread_coordinate, PREFIX_BLOCKS, true>
+                                : prefix_kernel<spread_coordinate, PREFIX_BLOCKS, false>;
+    return launch(pairs_shape("prefix products", batch, pairs_count, per_thread), s, kernel, *pairs,
+                  *batch, pairs_count, per_thread, sums_from(pairs, out_base));
 }
 
 /* The host counts workers; each of their lanes has a product. */
@@ -447,22 +472,24 @@ extern "C" enum err GROUP_FN(invert)(const struct gpu_batch *batch, uint32_t cou
     struct gpu_batch of_lanes = *batch;
     of_lanes.products_plane *= lanes;
     launch_shape shape = {"inversion", blocks_for(lanes * threads, INVERT_THREADS), INVERT_THREADS};
-    return launch(shape, s, invert_kernel, of_lanes, lanes * count, lanes * threads);
+    return launch(shape, s, invert_kernel, of_lanes, lanes * count, lanes * threads,
+                  (uint32_t)BUCKET_THREADS / lanes);
 }
 
-template <class F, int lanes = F::lanes> struct add_step {
-    static constexpr auto kernel = add_kernel<F, ADD_BLOCKS>;
+template <class F, bool SIFTED, int lanes = F::lanes> struct add_step {
+    static constexpr auto kernel = add_kernel<F, ADD_BLOCKS, SIFTED>;
 };
-template <class F> struct add_step<F, 2> {
-    static constexpr auto kernel = add_lanes_kernel<F, ADD_BLOCKS>;
+template <class F, bool SIFTED> struct add_step<F, SIFTED, 2> {
+    static constexpr auto kernel = add_lanes_kernel<F, ADD_BLOCKS, SIFTED>;
 };
 
 extern "C" enum err GROUP_FN(add)(const struct gpu_pairing *pairs, const struct gpu_batch *batch,
                                   uint32_t pairs_count, unsigned per_thread, uint32_t out_base,
                                   struct gpu_stream *s) {
-    return launch(pairs_shape("additions", pairs_count, per_thread), s,
-                  add_step<spread_coordinate>::kernel, *pairs, *batch, pairs_count, per_thread,
-                  sums_from(pairs, out_base));
+    auto kernel = batch->sifted ? add_step<spread_coordinate, true>::kernel
+                                : add_step<spread_coordinate, false>::kernel;
+    return launch(pairs_shape("additions", batch, pairs_count, per_thread), s, kernel, *pairs,
+                  *batch, pairs_count, per_thread, sums_from(pairs, out_base));
 }
 
 extern "C" enum err GROUP_FN(scatter)(void *buckets, void *extra, const struct gpu_pairing *source,

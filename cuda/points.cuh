@@ -14,6 +14,15 @@ namespace CURVE {
 
 static const uint32_t REF_POINT = 0x40000000u, REF_INDEX = 0x3fffffffu;
 
+__device__ __forceinline__ uint2 pair_refs(const gpu_pairing &s, uint32_t pair) {
+    if (s.list) {
+        return ((const uint2 *)s.list)[pair];
+    }
+    uint32_t low = pair & ((1u << s.half_log2) - 1);
+    uint32_t first = s.base + ((pair >> s.half_log2) << (s.half_log2 + 1)) + low;
+    return make_uint2(first, first + (1u << s.half_log2));
+}
+
 template <class F> struct place {
     static constexpr int quads = F::words / 4; /* of a coordinate in memory */
     static constexpr int mine = quads / F::lanes;
@@ -40,11 +49,13 @@ template <class F> struct place {
             to[k * stride] = make_uint4(w[4 * k], w[4 * k + 1], w[4 * k + 2], w[4 * k + 3]);
         }
     }
-    __device__ __forceinline__ static F x_of(const gpu_pairing &s, uint32_t ref) {
+    __device__ __forceinline__ static const uint4 *x_at(const gpu_pairing &s, uint32_t ref) {
         size_t i = ref & REF_INDEX;
-        const uint4 *at = ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads
-                                          : (const uint4 *)s.sums + i * quads;
-        return load(at, 1);
+        return ref & REF_POINT ? (const uint4 *)s.points + i * 2 * quads
+                               : (const uint4 *)s.sums + i * quads;
+    }
+    __device__ __forceinline__ static F x_of(const gpu_pairing &s, uint32_t ref) {
+        return load(x_at(s, ref), 1);
     }
     __device__ __forceinline__ static const uint4 *y_at(const gpu_pairing &s, uint32_t ref) {
         size_t i = ref & REF_INDEX;
@@ -53,6 +64,9 @@ template <class F> struct place {
     }
     __device__ __forceinline__ static F y_of(const gpu_pairing &s, uint32_t ref) {
         return load(y_at(s, ref), 1);
+    }
+    __device__ __forceinline__ static uint32_t x_word(const gpu_pairing &s, uint32_t ref) {
+        return *(const uint32_t *)x_at(s, ref);
     }
     /* The lowest word of the lane's part. */
     __device__ __forceinline__ static uint32_t y_word(const gpu_pairing &s, uint32_t ref) {

@@ -9,6 +9,7 @@
 #include "node/base/mem.h"
 #include "node/key/rows.h"
 
+#include "cuda/sample.h"
 #include "cuda/table.h"
 
 #include <string.h>
@@ -31,6 +32,8 @@ static enum err load_points(struct backend_key *k, struct gpu_loader *loader) {
                 key_path(k->key));
         size_t skipped = resident_skipped_bytes(k, i);
         struct gpu_piece piece = k->layout.points[i];
+        k->sift_rounds[i] =
+            sample_sift_rounds(raw, curve_point_bytes(key_curve(k->key), gpu_group_id(i)));
         if (k->layout.streamed[i]) {
             continue;
         }

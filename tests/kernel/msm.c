@@ -1,6 +1,7 @@
 /* Multi-scalar multiplication on the device against Σ s_i·k_i: points are known multiples k_i·G of the generator, so one
  * multiplication on the processor tells the answer, whatever the size.
  */
+#include "cuda/sample.h"
 #include "cuda/table.h"
 #include "node/base/mem.h"
 #include "tests/kernel/device.h"
@@ -10,7 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum base_mix { BASES_DISTINCT, BASES_EQUAL, BASES_OPPOSITE, BASES_WITH_INFINITY };
+enum base_mix {
+    BASES_DISTINCT,
+    BASES_EQUAL,
+    BASES_OPPOSITE,
+    BASES_WITH_INFINITY,   /* half */
+    BASES_MOSTLY_INFINITY, /* three quarters, as in B of a PoRep's key */
+    BASES_MIXES
+};
+static const char *const base_names[] = {"8192 distinct", "equal", "opposite", "half infinity",
+                                         "mostly infinity"};
 enum {
     STEP_POINTS = 1 << 13, /* distinct points before they repeat */
     MSMS_MAX = 5
@@ -86,8 +96,9 @@ static void bases_make(struct bases *b, const struct curve *c, enum point_group 
         memcpy(b->packed + i * bytes, b->packed + (i % distinct) * bytes, bytes);
         b->k[i] = b->k[i % distinct];
     }
-    for (size_t i = 0; mix == BASES_WITH_INFINITY && i < count; i++) {
-        if (rng_below(check_rng(), 2)) {
+    uint64_t finite = mix == BASES_MOSTLY_INFINITY ? 4 : 2; /* one of so many */
+    for (size_t i = 0; mix >= BASES_WITH_INFINITY && i < count; i++) {
+        if (rng_below(check_rng(), finite)) {
             memset(b->packed + i * bytes, 0, bytes);
             b->k[i] = (struct scalar){{0}};
         }
@@ -99,10 +110,11 @@ struct msm_case {
     enum scalar_mix scalars;
     enum base_mix bases;
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
-    bool one_at_a_time;                      /* no overlap */
-    bool again;                              /* MSMS_MAX times over the same pairs */
-    bool table;                              /* points with their multiples */
-    unsigned repeats;                        /* timed */
+    unsigned sift_rounds;
+    bool one_at_a_time; /* no overlap */
+    bool again;         /* MSMS_MAX times over the same pairs */
+    bool table;         /* points with their multiples */
+    unsigned repeats;   /* timed */
 };
 
 struct msm_setup { /* streams of one run */
@@ -141,8 +153,9 @@ static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_
     }
     s.lanes_count = m->lanes ? m->lanes : pairs >> s.chunk_log2 > 3 ? 4 : 2;
     s.overlap = !m->one_at_a_time;
-    s.shared = m->again;
+    s.shared = m->again || m->sift_rounds;
     s.table = m->table;
+    s.sift_rounds = m->sift_rounds;
     return s;
 }
 
@@ -161,13 +174,12 @@ static void print_msm(const struct curve *c, enum point_group g, const struct ms
                       const struct gpu_msm_shape *shape, uint64_t *ns, size_t workspace_bytes) {
     double ms = median_ms(ns, m->repeats);
     printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
-           "\"scalars\": \"%s\", \"bases\": \"%s\", \"table\": %s, \"window\": %u, \"chunk_log2\": "
-           "%u, "
+           "\"scalars\": \"%s\", \"bases\": \"%s\", \"table\": %s, \"sift_rounds\": %u, "
+           "\"window\": %u, \"chunk_log2\": %u, "
            "\"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, \"workspace_bytes\": %zu}\n",
            c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
-           m->bases == BASES_EQUAL ? "equal" : "8192 distinct", m->table ? "true" : "false",
-           shape->window_bits, shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats,
-           workspace_bytes);
+           base_names[m->bases], m->table ? "true" : "false", m->sift_rounds, shape->window_bits,
+           shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats, workspace_bytes);
 }
 
 /* The points in device memory, with their multiples where the shape has them. */
@@ -286,6 +298,53 @@ static void claim_bases(void) {
     both(&(struct msm_case){.count = count, .bases = BASES_OPPOSITE, .scalars = MIX_EQUAL});
     both(&(struct msm_case){.count = count, .bases = BASES_WITH_INFINITY, .scalars = MIX_WITNESS});
     both(&(struct msm_case){.count = count, .bases = BASES_EQUAL, .scalars = MIX_EQUAL});
+}
+/* A few rounds, and more than there are; the same chunk for several MSMs, chunks that cut buckets, ones. */
+static void claim_sifted(void) {
+    bool emulated = device_of_test()->emulated;
+    for (unsigned bases = 0; bases < BASES_MIXES; bases++) {
+        both(&(struct msm_case){.count = emulated ? 120 : 5000,
+                                .bases = bases,
+                                .scalars = bases % 2 ? MIX_UNIFORM : MIX_WITNESS,
+                                .sift_rounds = bases % 2 ? 40 : 2,
+                                .again = bases > BASES_EQUAL});
+        both(&(struct msm_case){.count = emulated ? 100 : 20000,
+                                .bases = bases,
+                                .scalars = bases % 2 ? MIX_BITS : MIX_EQUAL,
+                                .chunk_log2 = emulated ? 8 : 12,
+                                .lanes = 3,
+                                .sift_rounds = 3});
+    }
+}
+/* Of all of one kind, and with a few of another: what half, three quarters, and a tenth at infinity are worth. */
+static void claim_sample(void) {
+    static const struct {
+        unsigned infinite_of_100;
+        bool equal;
+        unsigned rounds;
+    } cases[] = {{0, false, 0},
+                 {10, false, 0},
+                 {20, false, 0},
+                 {50, false, 2},
+                 {75, false, 3},
+                 {100, false, SIFT_ROUNDS_MAX},
+                 {0, true, SIFT_ROUNDS_MAX}};
+    enum { COUNT = 10007, BYTES = 96 };
+    AUTO(mem_free_ptr) uint8_t *points = NULL;
+    CHECK_OK(mem_new(&points, COUNT, BYTES));
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        for (size_t i = 0; i < COUNT; i++) {
+            bool infinite = rng_below(check_rng(), 100) < cases[n].infinite_of_100;
+            uint64_t x = cases[n].equal ? 77 : rng_u64(check_rng()) | 1;
+            memset(points + i * BYTES, 0, BYTES);
+            memcpy(points + i * BYTES, &x, infinite ? 0 : sizeof x);
+        }
+        unsigned rounds = sample_sift_rounds(bytes_of(points, (size_t)COUNT * BYTES), BYTES);
+        CHECK_MSG(rounds == cases[n].rounds, "%u of 100 infinite: %u rounds",
+                  cases[n].infinite_of_100, rounds);
+    }
+    CHECK_EQ(0, sample_sift_rounds(bytes_of(NULL, 0), BYTES));
+    CHECK_EQ(0, sample_sift_rounds(bytes_of(points + BYTES, BYTES), BYTES));
 }
 static void claim_chunks(void) {
     size_t count = device_of_test()->emulated ? 100 : 20000;
@@ -470,6 +529,25 @@ static void bench(void) {
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5}},
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5}},
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 1, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 8, .repeats = 5}},
+        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .sift_rounds = 1, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 2, .repeats = 5}},
+        {CURVE_BLS12_381,
+         GROUP_G1,
+         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 4, .repeats = 5}},
         {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
         {CURVE_BN254, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
         {CURVE_BN254, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
@@ -477,6 +555,15 @@ static void bench(void) {
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .repeats = 3}},
         {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 3}},
+        {CURVE_BLS12_381,
+         GROUP_G2,
+         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 3}},
+        {CURVE_BLS12_381,
+         GROUP_G2,
+         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 3}},
+        {CURVE_BLS12_381,
+         GROUP_G2,
+         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 3, .repeats = 3}},
         {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
         {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .table = true, .repeats = 7}},
@@ -509,6 +596,8 @@ int kernel_msm(int argc, char **argv) {
         {"msm is right for few points", claim_small},
         {"msm is right for every mix of scalars", claim_mixes},
         {"msm is right for equal, opposite and infinite points", claim_bases},
+        {"msm is right where pairs that take no addition are set apart", claim_sifted},
+        {"rounds to sift follow from a sample of the points", claim_sample},
         {"msm is right when chunks cut buckets", claim_chunks},
         {"msm is right for every window", claim_windows},
         {"msm is right for points with their multiples", claim_tables},

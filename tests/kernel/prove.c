@@ -101,8 +101,7 @@ static void swap_for_native(struct key **key) {
     CHECK_OK(key_open(key, path, (struct key_options){.allow_insecure = true}));
 }
 
-static void one_case(const char *curve_folder, const char *name) {
-    struct backend *b = device();
+static void case_on(struct backend *b, const char *curve_folder, const char *name) {
     char path[200], what[200];
     snprintf(what, sizeof what, "%.20s/%.63s", curve_folder, name);
     AUTO(key_unref) struct key *key = NULL;
@@ -156,6 +155,10 @@ static void one_case(const char *curve_folder, const char *name) {
     b->ops->key_drop(&resident);
 }
 
+static void one_case(const char *curve_folder, const char *name) {
+    case_on(device(), curve_folder, name);
+}
+
 static void all_cases(const char *curve_folder) {
     device();
     DIR *folder = opendir(check_vectors(curve_folder));
@@ -195,6 +198,18 @@ static void claim_native(void) {
     CHECK_OK(dir_remove_tree(native_folder));
     mem_free(native_folder);
     native_folder = NULL;
+}
+
+/* Points that repeat, B all at infinity or nearly so, ones, and a key in which nothing is to be set apart. */
+static void claim_sifted(void) {
+    static const char *const names[] = {"repeated", "linear-O0", "all-ones", "bits", "dense"};
+    struct backend *b = NULL;
+    device();
+    CHECK_OK(gpu_backend_open(&b, &(struct backend_options){.kind = BACKEND_CUDA, .sift = true}));
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        case_on(b, i % 2 ? "bn128" : "bls12381", names[i]);
+    }
+    backend_close(&b);
 }
 
 /* H in powers, bit-reversed as the quotient leaves its scalars; the key's own verification is the judge. */
@@ -421,6 +436,7 @@ int kernel_prove(int argc, char **argv) {
         {"every BN254 vector has the oracle's sums, H scalars and proof", claim_bn254},
         {"every BLS12-381 vector has the oracle's sums, H scalars and proof", claim_bls12_381},
         {"keys in the native layout give the same proofs", claim_native},
+        {"so do MSMs that set pairs apart", claim_sifted},
         {"an imported bellman key proves", claim_bellman},
         {"a key that the device made is the processor's, and proves", claim_made},
         {"a cancelled job ends, and its slot proves the next one", claim_cancel},
