@@ -516,69 +516,66 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
     device_done();
 }
 
+static const struct bench_case {
+    enum curve_id curve;
+    enum point_group group;
+    struct msm_case m;
+} bench_cases[] = {
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_WITNESS, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 1, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 8, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .sift_rounds = 1, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 2, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 4, .repeats = 5}},
+    {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
+    {CURVE_BN254, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
+    {CURVE_BN254, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
+    {CURVE_BN254, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
+    {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .repeats = 3}},
+    {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 3}},
+    {CURVE_BLS12_381,
+     GROUP_G2,
+     {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 3}},
+    {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 3}},
+    {CURVE_BLS12_381,
+     GROUP_G2,
+     {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 3, .repeats = 3}},
+    {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .table = true, .repeats = 7}},
+    {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 24, .repeats = 3}},
+    {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 26, .repeats = 3}},
+};
+
 static void bench(void) {
-    static const struct {
-        enum curve_id curve;
-        enum point_group group;
-        struct msm_case m;
-    } cases[] = {
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_WITNESS, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_BITS, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .scalars = MIX_EQUAL, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 1, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 8, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .sift_rounds = 1, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 2, .repeats = 5}},
-        {CURVE_BLS12_381,
-         GROUP_G1,
-         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 4, .repeats = 5}},
-        {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .repeats = 9}},
-        {CURVE_BN254, GROUP_G1, {.count = 1 << 22, .repeats = 7}},
-        {CURVE_BN254, GROUP_G1, {.count = 1 << 24, .repeats = 3}},
-        {CURVE_BN254, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 20, .repeats = 5}},
-        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .repeats = 3}},
-        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 22, .bases = BASES_EQUAL, .repeats = 3}},
-        {CURVE_BLS12_381,
-         GROUP_G2,
-         {.count = 1 << 22, .bases = BASES_EQUAL, .sift_rounds = 4, .repeats = 3}},
-        {CURVE_BLS12_381,
-         GROUP_G2,
-         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .repeats = 3}},
-        {CURVE_BLS12_381,
-         GROUP_G2,
-         {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .sift_rounds = 3, .repeats = 3}},
-        {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .table = true, .repeats = 7}},
-        {CURVE_BLS12_381, GROUP_G2, {.count = 1 << 24, .repeats = 3}},
-        {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 26, .repeats = 3}},
-    };
     const char *only = getenv("BELLOWS_BENCH_LOG2"); /* sizes up to this one */
     size_t most = only ? (size_t)1 << strtoul(only, NULL, 10) : SIZE_MAX;
     const char *least = getenv("BELLOWS_BENCH_FROM"); /* of four together; they end at 22 */
     if (device_of_test()->emulated) {
         return;
     }
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        if (cases[i].m.count <= most) {
-            check_msm(cases[i].curve, cases[i].group, &cases[i].m);
+    for (size_t i = 0; i < COUNT_OF(bench_cases); i++) {
+        if (bench_cases[i].m.count <= most) {
+            check_msm(bench_cases[i].curve, bench_cases[i].group, &bench_cases[i].m);
         }
     }
     for (unsigned i = 0; i < CURVES_COUNT; i++) {
