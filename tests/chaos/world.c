@@ -153,10 +153,6 @@ static enum err ask(struct message *out, const struct world *w, const char *verb
     return OK;
 }
 
-static void json_free(cJSON **json) {
-    cJSON_Delete(*json);
-}
-
 /* Keeps the settings as they were and lets the stream grow by SLACK_BYTES only. */
 static enum err fill_stream(struct full_stream *full, const struct world *w, const char *stream) {
     AUTO(message_done) struct message m = {0}, answer = {0};
