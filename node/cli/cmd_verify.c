@@ -122,7 +122,7 @@ static enum err run_verify(struct args *args) {
 static const struct positional positionals[] = {
     {.name = "VKEY",
      .fallback = "verification_key.json",
-     .text = "verification key in JSON, or the proving key"},
+     .text = "verification key in JSON or as bellman writes it, or the proving key"},
     {.name = "PUBLIC PROOF",
      .fallback = "public.json proof.json",
      .text = "public signals and proof; further pairs are verified as one batch",

@@ -1,4 +1,5 @@
-/* JSON or not is told by the first character, so that a proving key does where a verifying key is asked for. */
+/* JSON or not is told by the first character, bellman's verifying key by its length; so a proving key does where a verifying key is
+ * asked for. */
 #include "node/cli/statement.h"
 
 #include <string.h>
@@ -21,6 +22,8 @@ enum err statement_vkey(struct vkey *out, const char *path, bool allow_insecure)
     TRY(file_map_open_small(&map, path, JSON_BYTES_MAX));
     if (looks_like_json(map.bytes)) {
         TRY(vkey_read_json(out, map.bytes, map.path));
+    } else if (vkey_is_bellman(map.bytes)) {
+        TRY(vkey_read_bellman(out, curve_by_id(CURVE_BLS12_381), map.bytes, map.path));
     } else {
         REQUIRE(strcmp(path, "-") != 0, E_FORMAT,
                 "standard input is not a verification key in JSON; a proving key must be a file");

@@ -103,6 +103,15 @@ static FALLIBLE vkey_front(struct vkey *vk, struct reader *r, const char *name) 
     return ic_read(vk, r, name);
 }
 
+bool vkey_is_bellman(struct bytes data) {
+    const struct curve *c = curve_by_id(CURVE_BLS12_381);
+    struct reader r = reader_of(data, "verifying key");
+    struct bytes points;
+    uint32_t count;
+    return read_span(&points, &r, 3 * (c->g1_bytes + c->g2_bytes)) == OK &&
+           read_u32be(&count, &r) == OK && reader_left(&r) == (uint64_t)count * c->g1_bytes;
+}
+
 FALLIBLE vkey_read_bellman(struct vkey *out, const struct curve *c, struct bytes data,
                            const char *name) {
     AUTO(vkey_done) struct vkey vk = {.curve = c};

@@ -27,6 +27,8 @@ FALLIBLE vkey_check(const struct vkey *vk);
 FALLIBLE vkey_read_json(struct vkey *out, struct bytes json,
                         const char *name); /* includes vkey_check */
 FALLIBLE vkey_write_json(struct text *out, const struct vkey *vk);
+/* As long as its count of points says, which neither bellman's parameters nor other kinds of keys are. */
+bool vkey_is_bellman(struct bytes data);
 FALLIBLE vkey_read_bellman(struct vkey *out, const struct curve *c, struct bytes data,
                            const char *name);
 FALLIBLE vkey_copy(struct vkey *out, const struct vkey *vk);
