@@ -386,11 +386,11 @@ static FALLIBLE publish_answer(struct publish_ack *out, struct bytes data, const
         snprintf(doing, sizeof doing, "publish to %s", subject);
         return js_error(&refusal, doing);
     }
-    out->sequence = count_in(answer, "seq");
-    REQUIRE(out->sequence > 0, E_NET, "publish to %s: answered by something that is no stream",
-            subject);
+    uint64_t sequence = count_in(answer, "seq");
+    REQUIRE(sequence > 0, E_NET, "publish to %s: answered by something that is no stream", subject);
     bool duplicate = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "duplicate"));
-    out->outcome = duplicate ? PUBLISH_DUPLICATE : PUBLISH_STORED;
+    *out = (struct publish_ack){.outcome = duplicate ? PUBLISH_DUPLICATE : PUBLISH_STORED,
+                                .sequence = sequence};
     return OK;
 }
 
