@@ -51,7 +51,7 @@ enum err strikes_load(struct strikes *out, const char *cache_dir, const char *de
                 line[text.len] = 0;
                 mem_free(text.ptr);
                 read_line(&s, line, strikes_max);
-            } else if (code != E_LIMIT) { /* which is longer than any line of ours */
+            } else if (code != E_FORMAT) { /* which is longer than any line of ours */
                 return code;
             }
         }
