@@ -8,7 +8,8 @@
  * The first line is made once for all MSMs over the same scalars, and so are the lists of what pairs with what in every
  * round, in memory that the sort has left (shape.shared). Points whose scalar is 1 are only added up, neighbour to
  * neighbour, until a few thousand are left. A chunk is 2^chunk_log2 pairs of the sorted list, so
- * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. Lanes are streams:
+ * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. In the first shape.sift_rounds a sift
+ * stands before the prefix step: it settles pairs that take no addition, and the three steps go over a list of the others. Lanes are streams:
  * while one chunk's inversions wait for latency another's additions fill the device.
  *
  * Memory of a lane, in elements of S = 2^chunk_log2: the sums of all rounds (S), prefixes (S/2), list and keys (about S).

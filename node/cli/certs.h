@@ -28,7 +28,7 @@ FALLIBLE certs_make_client(const struct certs_wish *wish, const struct role_hold
 
 /* Whom the folder's certificates name, in order of name. *holders is the caller's: mem_free. */
 FALLIBLE certs_holders(struct role_holder **holders, size_t *count, const char *dir);
-/* Whose certificate it is. E_FORMAT when its common name is no role's. */
+/* Whose certificate it is. E_FORMAT when its common name is no role's, E_USAGE when it cannot be read. */
 FALLIBLE certs_holder_of(struct role_holder *out, const char *cert_path);
 /* Days until the certificate ends, one that has begun counted whole; 0 and less: it has ended. */
 FALLIBLE certs_days_left(int *out, const char *cert_path);
