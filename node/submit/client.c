@@ -10,6 +10,7 @@
 #include "node/base/file.h"
 #include "node/base/mem.h"
 #include "node/key/native.h"
+#include "proto/holder.h"
 #include "proto/unpack.h"
 
 static const uint64_t CONTROL_WAIT_NS = UINT64_C(5000000000);
@@ -41,17 +42,13 @@ static enum err check_fleet(const struct client *c) {
     return code;
 }
 
-/* Leaves the tenant as it is where the certificate is another role's. */
+/* Leaves the tenant as it is where the certificate is another role's, or no role's. */
 static enum err take_certificates_tenant(struct client *c, const char *cert_file) {
-    static const char role[] = "submitter.";
-    char name[2 * ID_BYTES_MAX];
+    char name[ROLE_TEXT_BYTES + 1];
+    struct role_holder holder;
     TRY(transport_certificate_name(name, sizeof name, cert_file));
-    const char *tenant = name + sizeof role - 1;
-    size_t len = strcspn(tenant, ".");
-    if (!strncmp(name, role, sizeof role - 1) && tenant[len] && len < sizeof c->tenant) {
-        memcpy(c->tenant, tenant, len);
-        c->tenant[len] = '\0';
-        return id_check(c->tenant, "tenant of the certificate");
+    if (role_holder_parse(&holder, name) == OK && holder.role == ROLE_SUBMITTER) {
+        snprintf(c->tenant, sizeof c->tenant, "%s", holder.tenant);
     }
     return OK;
 }
