@@ -13,6 +13,8 @@
 #include "node/base/mem.h"
 #include "node/daemon/lane_threads.h"
 #include "node/daemon/strikes.h"
+#include "proto/fleet.pb-c.h"
+#include "proto/unpack.h"
 
 enum { PROVE_QUEUE = 1 }; /* one waits with everything ready while one computes */
 static const uint64_t STAGING_FALLBACK_MAX = UINT64_C(8) << 30;
@@ -28,17 +30,22 @@ static void apply_defaults(struct lane_config *c) {
     c->memory_bytes = c->memory_bytes ? c->memory_bytes : cgroup_plan_bytes();
 }
 
-/* Core messages of cancel: whoever holds the job stops at the next step. */
+/* Core messages of cancel: whoever holds the job stops at the next step. But not what was sent again since, under the same id: on a slow line
+ * the message comes after it. */
 static void on_cancel(void *ctx, struct message *m) {
     struct lane *lane = ctx;
     struct subject_parts parts;
-    if (subject_parse(&parts, &lane->space, m->subject) != OK) {
+    AUTO(message_free) Bellows__V1__Control *control = NULL;
+    if (subject_parse(&parts, &lane->space, m->subject) != OK ||
+        message_unpack(&control, &bellows__v1__control__descriptor, m->data, CONTROL_BYTES_MAX,
+                       "cancel") != OK) {
         return;
     }
     LOCK_SCOPE(&lane->lock);
     for (size_t i = 0; i < lane->held_count; i++) {
         struct lane_job *job = lane->held[i];
-        if (!strcmp(job->name.tenant, parts.tenant) && !strcmp(job->name.job, parts.job)) {
+        if (job->generation <= control->generation && !strcmp(job->name.tenant, parts.tenant) &&
+            !strcmp(job->name.job, parts.job)) {
             atomic_store(&job->watch.cancel, 1);
         }
     }
