@@ -1,4 +1,4 @@
-/* Orders to lanes: drain and resume, with bounds. */
+/* Orders to lanes: drain and resume, with bounds; cancels that come late. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "node/base/log.h"
 #include "node/base/mem.h"
 #include "proto/fleet.pb-c.h"
+#include "proto/unpack.h"
 #include "tests/unit/daemon/fleet.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -71,11 +72,42 @@ static void claim_drain_with_a_bound(void) {
     fleet_free(&f);
 }
 
+/* On a slow line the first one's cancel comes to a lane that has the second one already. */
+static void claim_cancel_late(void) {
+    struct fleet *f = fleet_new(0);
+    Bellows__V1__Control late = BELLOWS__V1__CONTROL__INIT;
+    struct bytes_mut packed;
+    struct subject subject = subject_ctl_cancel(&f->user.space, (struct job_name){"acme", "j"});
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
+    struct record_slot slot = job_record(&f->user, "j", JOB_QUEUED);
+    record_slot_done(&slot);
+    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j"));
+    fleet_trouble(0, TROUBLE_HANG, 0);
+    fleet_start_lane(f, 0);
+    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j", .generation = 2});
+    slot = job_record(&f->user, "j", JOB_RUNNING);
+    record_slot_done(&slot);
+    late.version = WIRE_VERSION;
+    late.generation = 1;
+    late.tenant = (char *)"acme";
+    late.job_id = (char *)"j";
+    CHECK_OK(message_pack(&packed, &late, CONTROL_BYTES_MAX, "control"));
+    CHECK_OK(transport_send(f->user.link, subject.text, bytes_of(packed.ptr, packed.len)));
+    CHECK_OK(transport_flush(f->user.link, SECOND));
+    mem_free(packed.ptr);
+    clock_sleep_ns(SECOND / 4); /* the lane has heard of it */
+    fleet_trouble(0, TROUBLE_NONE, 0);
+    AUTO(message_free) result_message *r = job_result(&f->user, "j", 2);
+    check_proved(r, MUL, 1);
+    fleet_free(&f);
+}
+
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"drain and resume by order: one lane, a node, all", claim_orders},
         {"a drain gives back what runs when its grace is over, and costs no attempt",
          claim_drain_with_a_bound},
+        {"a late cancel leaves alone what was sent again under its id", claim_cancel_late},
     };
     log_setup(getenv("BELLOWS_TEST_LOG") ? LOG_DEBUG : (enum log_level)(LOG_ERROR + 1), 0);
     return check_main(argc, argv, claims, COUNT_OF(claims));

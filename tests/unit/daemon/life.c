@@ -602,36 +602,6 @@ static void claim_cancel_running(void) {
     fleet_free(&f);
 }
 
-/* On a slow line the first one's cancel comes to a lane that has the second one already. */
-static void claim_cancel_late(void) {
-    struct fleet *f = fleet_new(0);
-    Bellows__V1__Control late = BELLOWS__V1__CONTROL__INIT;
-    struct bytes_mut packed;
-    struct subject subject = subject_ctl_cancel(&f->user.space, (struct job_name){"acme", "j"});
-    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j"});
-    struct record_slot slot = job_record(&f->user, "j", JOB_QUEUED);
-    record_slot_done(&slot);
-    CHECK_EQ(JOB_CANCELLED, cancel_job(&f->user, "j"));
-    fleet_trouble(0, TROUBLE_HANG, 0);
-    fleet_start_lane(f, 0);
-    submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j", .generation = 2});
-    slot = job_record(&f->user, "j", JOB_RUNNING);
-    record_slot_done(&slot);
-    late.version = WIRE_VERSION;
-    late.generation = 1;
-    late.tenant = (char *)"acme";
-    late.job_id = (char *)"j";
-    CHECK_OK(message_pack(&packed, &late, CONTROL_BYTES_MAX, "control"));
-    CHECK_OK(transport_send(f->user.link, subject.text, bytes_of(packed.ptr, packed.len)));
-    CHECK_OK(transport_flush(f->user.link, SECOND));
-    mem_free(packed.ptr);
-    clock_sleep_ns(SECOND / 4); /* the lane has heard of it */
-    fleet_trouble(0, TROUBLE_NONE, 0);
-    AUTO(message_free) result_message *r = job_result(&f->user, "j", 2);
-    check_proved(r, MUL, 1);
-    fleet_free(&f);
-}
-
 static void claim_deadline(void) {
     struct fleet *f = fleet_new(0);
     submit_job(&f->user, &(struct job_order){.case_name = MUL, .job_id = "j", .deadline_ms = 300});
@@ -793,7 +763,6 @@ int main(int argc, char **argv) {
         {"a stuck device is noticed and its jobs go elsewhere", claim_stuck_device},
         {"a queued job can be cancelled and sent again", claim_cancel_queued},
         {"a running job can be cancelled", claim_cancel_running},
-        {"a late cancel leaves alone what was sent again under its id", claim_cancel_late},
         {"a job without a proof by its deadline expires", claim_deadline},
         {"a draining lane finishes what runs and hands the rest back", claim_drain},
         {"what waits behind a long job has not started, and goes to a lane that comes",
