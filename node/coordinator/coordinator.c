@@ -154,6 +154,7 @@ static enum err read_cancel(struct end_order *out, Bellows__V1__Control **reques
         .name = own_name_of((struct job_name){control->tenant, control->job_id}),
         .kind = END_CANCELLED,
         .why = control->reason[0] ? control->reason : "cancelled on request",
+        .generation = control->generation,
     };
     return OK;
 }

@@ -112,6 +112,8 @@ static enum err take_record(struct coordinator *c, struct going *g) {
     TRY(record_unpack(&g->slot.record, a->message.data));
     g->slot.loaded = true;
     g->slot.revision = a->message.sequence;
+    REQUIRE(!o->generation || r->generation <= o->generation, E_RANGE,
+            "job %s was sent again meanwhile; ask again", o->name.job);
     o->state = r->state;
     if (!job_state_is_open(r->state)) {
         g->order = NULL;

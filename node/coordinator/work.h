@@ -174,6 +174,7 @@ struct end_order {
     struct own_name name;
     enum end_kind kind;
     const char *why;      /* lent; of the first two */
+    uint64_t generation;  /* the last that is meant; 0: the current one */
     enum job_state state; /* what it has come to, when fault.code is OK */
     struct fault fault;
 };

@@ -109,6 +109,18 @@ enum err client_control(Bellows__V1__ControlReply **reply, const struct client *
 
 /* --- Cancelling --- */
 
+/* The last that is meant: on a bad line a request that was asked twice may come again when the job has been sent again under its id, and must
+ * not end that one. A job that has ended may have been sent again just before. */
+static enum err generation_meant(uint64_t *out, const struct client *c, const char *job) {
+    struct job_place at = client_place(c, job);
+    AUTO(record_slot_done) struct record_slot slot = {0};
+    bool found = false;
+    TRY(record_load(&slot, &found, &at));
+    const struct record *r = &slot.record;
+    *out = !found ? 1 : r->generation + (job_state_is_open(r->state) ? 0 : 1);
+    return OK;
+}
+
 static enum err ask_cancel(Bellows__V1__ControlReply **reply, const struct client *c,
                            const char *job, const char *reason) {
     Bellows__V1__Control m = BELLOWS__V1__CONTROL__INIT;
@@ -116,7 +128,8 @@ static enum err ask_cancel(Bellows__V1__ControlReply **reply, const struct clien
     m.tenant = (char *)(uintptr_t)c->tenant;
     m.job_id = (char *)(uintptr_t)job;
     m.reason = (char *)(uintptr_t)(reason ? reason : "");
-    enum err code = client_control(reply, c, &subject, &m);
+    enum err code = generation_meant(&m.generation, c, job);
+    code = code == OK ? client_control(reply, c, &subject, &m) : code;
     REQUIRE(code != E_NET && code != E_TIMEOUT, E_NET,
             "no coordinator answers on %s; nothing was cancelled: %.200s", c->server_shown,
             fault_of(code).detail);

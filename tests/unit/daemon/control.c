@@ -94,6 +94,16 @@ static void claim_cancel_late(void) {
     CHECK_OK(message_pack(&packed, &late, CONTROL_BYTES_MAX, "control"));
     CHECK_OK(transport_send(f->user.link, subject.text, bytes_of(packed.ptr, packed.len)));
     CHECK_OK(transport_flush(f->user.link, SECOND));
+    /* and the request that began it to the coordinator, once more */
+    AUTO(message_done) struct message answer = {0};
+    AUTO(message_free) Bellows__V1__ControlReply *reply = NULL;
+    subject = subject_ctl_tenant(&f->user.space, "acme", "cancel");
+    CHECK_OK(transport_request(&answer, f->user.link, subject.text,
+                               bytes_of(packed.ptr, packed.len), 5 * SECOND));
+    CHECK_OK(message_unpack(&reply, &bellows__v1__control_reply__descriptor, answer.data,
+                            CONTROL_BYTES_MAX, "reply"));
+    CHECK(!reply->ok);
+    CHECK_HAS(reply->error_detail, "sent again");
     mem_free(packed.ptr);
     clock_sleep_ns(SECOND / 4); /* the lane has heard of it */
     fleet_trouble(0, TROUBLE_NONE, 0);
