@@ -5,6 +5,10 @@
  * One request for hundreds of messages, where reading by sequence takes one for each. Nothing is trusted to arrive: the consumer numbers
  * what it delivers, and a gap, a silence, an error or a lost connection ends this consumer and makes another one behind the last
  * message that was handed out. So the server may forget it at any time.
+ *
+ * Nor is its count of what is left: servers of the 2.9 series were seen to stay at 1 with nothing more to deliver, where subjects were
+ * written anew meanwhile, and a leader waited for that one for ever. Messages come in order, so all that existed has come when as many
+ * have as there were, and when the server has time for a heartbeat.
  */
 #include "node/transport/nats.h"
 
@@ -36,7 +40,8 @@ struct nats_follower {
     char consumer[64], inbox[TRANSPORT_INBOX_BYTES];
     natsSubscription *sub;      /* owned */
     uint64_t consumer_sequence; /* of the last delivery */
-    uint64_t left;              /* for the consumer after the last delivery */
+    uint64_t existed;           /* for the consumer when it was made */
+    uint64_t left;              /* after the last delivery, as the server counts */
     int64_t due;                /* messages asked for and not delivered */
     uint64_t asked_ns, heard_ns, losses;
 };
@@ -96,7 +101,7 @@ static FALLIBLE make_consumer(struct nats_follower *f) {
     REQUIRE(cJSON_IsString(name) && strlen(name->valuestring) < sizeof f->consumer, E_FORMAT,
             "stream %s: the server made a consumer without a name", f->stream);
     snprintf(f->consumer, sizeof f->consumer, "%s", name->valuestring);
-    f->left =
+    f->existed = f->left =
         cJSON_IsNumber(pending) && pending->valuedouble > 0 ? (uint64_t)pending->valuedouble : 0;
     f->consumer_sequence = 0;
     f->due = 0;
@@ -152,6 +157,8 @@ static enum heard take_status(struct nats_follower *f, natsMsg *msg) {
     const char *unused = nats_header(msg, "Nats-Pending-Messages");
     if (code == 408) {
         f->due -= unused ? strtol(unused, NULL, 10) : f->due;
+    } else if (code == 100) {
+        f->left = 0;
     }
     natsMsg_Destroy(msg);
     return code == 100 || code == 408 ? HEARD_NOTHING : HEARD_OVER;
@@ -184,7 +191,8 @@ FALLIBLE js_follower_next(struct message *out, bool *caught_up, struct follower 
         enum heard heard = HEARD_OVER;
         if (code == OK) {
             heard = hear(out, f, left_ns < FOLLOW_SLICE_NS ? left_ns : FOLLOW_SLICE_NS);
-            *caught_up = heard != HEARD_OVER && f->left == 0;
+            *caught_up =
+                heard != HEARD_OVER && (f->left == 0 || f->consumer_sequence >= f->existed);
         }
         if (heard == HEARD_MESSAGE) {
             return OK;

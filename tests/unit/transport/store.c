@@ -8,6 +8,8 @@
 #include "node/transport/batch.h"
 #include "tests/unit/transport/world.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +253,66 @@ static void claim_kv_watch_keeps_up(void) {
     kv_watch_close(&w);
     batch_close(&b);
     leave(writer);
+    leave(t);
+}
+
+struct rewriter {
+    struct transport *link;
+    _Atomic bool enough;
+};
+
+static void *rewrite(void *ctx) {
+    struct rewriter *r = ctx;
+    struct rng rng = rng_seeded(1);
+    struct batch *b = NULL;
+    if (batch_open(&b, r->link) != OK) {
+        return NULL;
+    }
+    while (!atomic_load(&r->enough)) {
+        char place[64];
+        for (int n = 0; n < 20; n++) {
+            snprintf(place, sizeof place, "$KV.%s.k%u", name, (unsigned)rng_below(&rng, 40));
+            IGNORE(batch_publish(b, place, text("again"), NULL));
+        }
+        batch_wait(b, 0);
+        batch_clear(b);
+    }
+    batch_close(&b);
+    return ctx;
+}
+
+/* What existed has been read at some time, whatever the server says of how much is left. */
+static void claim_kv_watch_comes_to_an_end(void) {
+    struct transport *t = enter();
+    struct rewriter r = {.link = world_connect()};
+    pthread_t thread;
+    void *ended;
+    char key[24];
+    uint64_t revision;
+    make_bucket(t, 0);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(key, sizeof key, "k%u", i);
+        CHECK_OK(kv_put(&revision, t, name, key, text("first")));
+    }
+    CHECK(pthread_create(&thread, NULL, rewrite, &r) == 0);
+    for (unsigned n = 0; n < 60; n++) {
+        struct kv_watch *w = NULL;
+        uint64_t start_ns = clock_ns();
+        CHECK_OK(kv_watch_open(&w, t, name, ">"));
+        for (bool all = false; !all;) {
+            struct kv_entry e = {0};
+            enum err code = kv_watch_next(&e, &all, w, 20 * MS);
+            CHECK(code == OK || code == E_TIMEOUT);
+            if (code == OK) {
+                kv_entry_done(&e);
+            }
+            CHECK_MSG(clock_ns() - start_ns < 3 * S, "watch %u goes on for ever", n);
+        }
+        kv_watch_close(&w);
+    }
+    atomic_store(&r.enough, true);
+    CHECK(pthread_join(thread, &ended) == 0 && ended);
+    leave(r.link);
     leave(t);
 }
 
@@ -563,6 +625,8 @@ int main(int argc, char **argv) {
         {"kv entries expire and leases pass on", claim_kv_ttl},
         {"many requests at once, each with its own answer", claim_batch},
         {"a watch keeps up with thousands of changes, in order", claim_kv_watch_keeps_up},
+        {"a watch knows when it has read what existed, also while all is written anew",
+         claim_kv_watch_comes_to_an_end},
         {"objects of every size come back", claim_objects},
         {"interleaved uploads are read apart", claim_interleaved},
         {"chunks are found where they are said to lie, over several connections, and where they "
