@@ -32,8 +32,6 @@ static enum err load_points(struct backend_key *k, struct gpu_loader *loader) {
                 key_path(k->key));
         size_t skipped = resident_skipped_bytes(k, i);
         struct gpu_piece piece = k->layout.points[i];
-        k->sift_rounds[i] =
-            sample_sift_rounds(raw, curve_point_bytes(key_curve(k->key), gpu_group_id(i)));
         if (k->layout.streamed[i]) {
             continue;
         }
@@ -43,6 +41,20 @@ static enum err load_points(struct backend_key *k, struct gpu_loader *loader) {
         TRY(gpu_load(loader, k->memory + piece.at + skipped, raw.ptr, raw.len));
     }
     return OK;
+}
+
+/* While the last sections are on their way: a page here and there of a file that has been read whole. H's points are neither infinite nor
+ * the same, and B's are infinite together. */
+static void sample_points(struct backend_key *k) {
+    static const enum key_points sampled[] = {KEY_A, KEY_B1, KEY_L};
+    for (unsigned i = 0; i < COUNT_OF(sampled); i++) {
+        bool zkey_layout;
+        enum key_points which = sampled[i];
+        struct bytes raw = key_points_raw(&zkey_layout, k->key, which);
+        k->sift_rounds[which] =
+            sample_sift_rounds(raw, curve_point_bytes(key_curve(k->key), gpu_group_id(which)));
+    }
+    k->sift_rounds[KEY_B2] = k->sift_rounds[KEY_B1];
 }
 
 /* Multiples of all points, in memory that the first slot takes afterwards. */
@@ -183,6 +195,7 @@ enum err resident_load(struct backend_key **out, struct key *key, const struct g
     if (code != OK) {
         return err_prefix(code, "%s: section 4", key_path(key));
     }
+    sample_points(k);
     uint64_t handed_ns = clock_ns();
     TRY(gpu_load_wait(loader));
     k->times = (struct load_times){.memory_ns = taken_ns - start_ns,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE_POINTS = 4096 };
+enum { SAMPLE_POINTS = 1024 };
 static const double WORTH = 0.4; /* of the pairs, which pays for looking at them all */
 
 static int by_value(const void *a, const void *b) {
