@@ -10,7 +10,7 @@
  * witness beside the quotient, one beside the reduction of the one before and, in G1, beside its last chunks. B2 comes first: its
  * reduction is the longest, and the three behind it lie alike in memory. The pairs of H wait for all of them, but where
  * they have memory of their own. The host waits for counts, which are grid sizes: how many digits of the witness are not zero (while
- * A·w and B·w are computed), how they fill the buckets (while the quotient is), and the same of H (while the sums of the witness are).
+ * A·w and B·w are computed; once more where so few are large that a narrower window has less to add), how they fill the buckets (while the quotient is), and the same of H (while the sums of the witness are).
  *
  * Where the plan takes scalars in ranges, H comes first and its memory is then the witness's; all four MSMs of the witness go
  * over one range before the next is sorted, and the host adds up. Points that stay in the file come by way of two buffers, one filled
@@ -49,7 +49,6 @@ struct gpu_backend {
     struct gpu_device device;
     uint64_t memory_bytes; /* what keys and slots may take */
     enum key_tables key_tables;
-    bool sift;
     void *bounce; /* owned: pinned, BOUNCE_BYTES, for what comes back */
     struct gpu_stream *stream;
     struct gpu_loader *loader; /* owned: of keys */
@@ -268,7 +267,11 @@ static enum err pairs_count(struct backend_slot *s, enum pairs_of slot, bool h, 
 
 static enum err pairs_sort(struct backend_slot *s, enum pairs_of slot, bool h) {
     const struct gpu_layout *l = &s->key->layout;
-    TRY(gpu_event_wait(s->counted[slot]));
+    for (bool again = true; again;) {
+        TRY(gpu_event_wait(s->counted[slot]));
+        TRY(gpu_pairs_narrow(&again, &s->pairs[slot], s->streams.main));
+        TRY(again ? gpu_event_record(s->counted[slot], s->streams.main) : OK);
+    }
     TRY(gpu_pairs_run(&s->pairs[slot], s->memory + (h ? l->h_pairs.at : l->pairs.at),
                       s->streams.main));
     return gpu_event_record(s->sorted, s->streams.main);
@@ -442,8 +445,7 @@ static enum err msm_start(struct backend_slot *s, enum key_points which, struct 
     struct gpu_msm_memory memory = msm_memory(s);
     bool g2 = gpu_group_id(which) == GROUP_G2;
     pairs->shape.lanes_count = g2 ? l->witness_msm.lanes_count : l->g1_lanes;
-    pairs->shape.sift_rounds =
-        pairs->shape.shared && s->key->backend->sift ? s->key->sift_rounds[which] : 0;
+    pairs->shape.sift_rounds = s->key->sift_rounds[which];
     return gpu_msm_run(pairs, resident_group(l, which), points, &memory,
                        result_of(s, which, s->turn), s->turn, ready, &s->streams);
 }
@@ -772,7 +774,6 @@ enum err gpu_backend_open(struct backend **out, const struct backend_options *op
         b->memory_bytes = options->device_memory_max;
     }
     b->key_tables = options->key_tables;
-    b->sift = options->sift;
     snprintf(b->base.device_name, sizeof b->base.device_name, "cuda: %.40s %.40s", b->device.name,
              b->device.uuid);
     b->base.memory_bytes = b->base.room_bytes = b->memory_bytes;

@@ -139,12 +139,13 @@ struct gpu_msm_sizes {
     uint32_t chunks_max;
     unsigned row_bits, column_bits; /* a bucket's index in its set = row ‖ column */
     uint32_t results_count; /* XYZZ points that come back: (row_bits + column_bits + 1) · sets */
+    uint32_t results_max;   /* whatever the window, unless the points are a table */
     uint32_t ones_max, ones_batches_max; /* scalars that are 1, summed at once; such sums */
 };
 /* What the host learns of the sorted pairs, read back once: grid sizes of everything that follows. */
 struct gpu_pair_counts {
-    uint32_t pairs_count, ones_count; /* by gpu_pairs_count; the rest by gpu_pairs_run */
-    uint32_t unused[2];
+    /* By gpu_pairs_count; windows up to the last that holds a digit. The rest by gpu_pairs_run. */
+    uint32_t pairs_count, ones_count, windows_used, unused;
     struct {
         uint32_t first_key, last_key,
             continues;      /* continues: begins inside a bucket of the chunk before */
@@ -155,7 +156,7 @@ struct gpu_pair_counts {
  * pair, and scalars that are 1 are a list of their own: time follows what is left. */
 struct gpu_pairs {
     struct gpu_msm_shape shape;
-    struct gpu_msm_sizes sizes;
+    struct gpu_msm_sizes sizes, room; /* room: of the shape that memory was planned for */
     uint64_t r[4];
     const void *scalars;     /* device, lent */
     uint64_t *tiles;         /* device: pairs and ones before each tile of scalars */
@@ -168,6 +169,9 @@ struct gpu_pairs {
     /* Device, when shared: the lists of every chunk and round, and what is left of the runs, by run id. */
     uint32_t *lists, *last_keys, *last_refs;
     bool lists_made, lists_there; /* by the last MSM, by one before it */
+    unsigned wide_bits;           /* the planned window, once another was thought of */
+    uint64_t wide_work;           /* its additions */
+    bool settled;                 /* the window is chosen */
 };
 /* Sets up to the last that holds a digit: all buckets behind it are empty. 0: all scalars were zero. */
 static inline unsigned gpu_pairs_sets(const struct gpu_pairs *p) {
@@ -295,6 +299,9 @@ size_t gpu_tiles_bytes(const struct gpu_msm_shape *shape);
 FALLIBLE gpu_pairs_count(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
                          const uint64_t r[4], const void *scalars, void *tiles,
                          struct gpu_pair_counts *host, struct gpu_stream *s);
+/* Behind that event: where few scalars are large there is less to add in a narrower window than the planned one. *again: digits are
+ * counted anew, so record an event once more, wait, and call this again. */
+FALLIBLE gpu_pairs_narrow(bool *again, struct gpu_pairs *p, struct gpu_stream *s);
 /* The digits sorted by bucket. Record an event behind it, and wait for that event before gpu_msm_run. Uses `workspace` as
  * long as the pairs are used. */
 FALLIBLE gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *s);
@@ -327,9 +334,9 @@ struct gpu_digits {
     unsigned window_bits, sm_count;
 };
 enum { GPU_TILE = 32 }; /* scalars a warp takes at once */
-/* tiles[i] = pairs of tile i in the low word, ones in the high one. */
-FALLIBLE gpu_digits_count(uint64_t *tiles, const struct gpu_digits *digits, const void *scalars,
-                          struct gpu_stream *s);
+/* tiles[i] = pairs of tile i in the low word, ones in the high one; *windows_used, 0 before: windows up to the last with a digit. */
+FALLIBLE gpu_digits_count(uint64_t *tiles, uint32_t *windows_used, const struct gpu_digits *digits,
+                          const void *scalars, struct gpu_stream *s);
 /* The same with tiles[i] = what all tiles before i have: every pair and one to its place. */
 FALLIBLE gpu_digits_place(uint32_t *keys, uint32_t *points, uint32_t *ones, const uint64_t *tiles,
                           const struct gpu_digits *digits, const void *scalars,

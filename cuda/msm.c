@@ -31,7 +31,8 @@ enum {
     INVERT_THREADS_MIN = 8192,
     ONES_LEAVES = 128, /* ones left for a block to add, about */
     ONES_ROUNDS_MAX = 20,
-    BUCKET_COST = 3 /* additions a bucket costs, in the choice of the window */
+    BUCKET_COST = 3, /* additions a bucket costs, in the choice of the window */
+    NARROW_SHARE = 8 /* of the work is what counting the digits anew must save */
 };
 static const uint32_t REF_POINT = 0x40000000u;
 
@@ -93,7 +94,8 @@ enum err gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape 
     z.chunks_max = (uint32_t)chunks;
     z.column_bits = (c - 1) / 2;
     z.row_bits = c - 1 - z.column_bits;
-    z.results_count = z.sets_count * (z.row_bits + z.column_bits + 1);
+    z.results_count = z.sets_count * c; /* row bits, column bits and one */
+    z.results_max = shape->table ? z.results_count : shape->scalar_bits + GPU_MSM_WINDOW_MAX;
     z.ones_max = (3u << shape->chunk_log2) / 4; /* leaves room for the padding */
     z.ones_batches_max = (shape->scalars_count + z.ones_max - 1) / z.ones_max;
     *out = z;
@@ -146,8 +148,13 @@ size_t gpu_pairs_bytes(const struct gpu_msm_shape *shape) {
     return space.bytes;
 }
 
+/* Of each tile, of all, and the windows used, which is read back with that; then what the scan needs. */
+static size_t tiles_scan_at(uint32_t tiles_count) {
+    return align_up(((size_t)tiles_count + 2) * sizeof(uint64_t));
+}
+
 size_t gpu_tiles_bytes(const struct gpu_msm_shape *shape) {
-    return align_up(((size_t)tiles_of(shape) + 1) * 8) + gpu_tiles_scan_bytes(tiles_of(shape));
+    return tiles_scan_at(tiles_of(shape)) + gpu_tiles_scan_bytes(tiles_of(shape));
 }
 
 static struct gpu_digits digits_of(const struct gpu_pairs *p) {
@@ -167,25 +174,98 @@ static struct gpu_digits digits_of(const struct gpu_pairs *p) {
     return digits;
 }
 
+static enum err count_digits(const struct gpu_pairs *p, struct gpu_stream *s) {
+    uint32_t count = tiles_of(&p->shape), *windows_used = (uint32_t *)(p->tiles + count + 1);
+    struct gpu_digits digits = digits_of(p);
+    TRY(gpu_fill(windows_used, 0, sizeof(uint64_t), s));
+    TRY(gpu_digits_count(p->tiles, windows_used, &digits, p->scalars, s));
+    TRY(gpu_tiles_scan(p->tiles, count, (char *)p->tiles + tiles_scan_at(count),
+                       gpu_tiles_scan_bytes(count), s));
+    return gpu_download(p->host, p->tiles + count, 2 * sizeof(uint64_t), s);
+}
+
 enum err gpu_pairs_count(struct gpu_pairs *out, const struct gpu_msm_shape *shape,
                          const uint64_t r[4], const void *scalars, void *tiles,
                          struct gpu_pair_counts *host, struct gpu_stream *s) {
-    struct gpu_pairs p = {.shape = *shape, .scalars = scalars, .tiles = tiles, .host = host};
-    uint32_t count = tiles_of(shape);
-    size_t at = align_up(((size_t)count + 1) * 8);
+    struct gpu_pairs p = {
+        .shape = *shape, .scalars = scalars, .tiles = tiles, .host = host, .settled = shape->table};
     memcpy(p.r, r, 32);
     TRY(gpu_msm_sizes_of(&p.sizes, shape));
-    struct gpu_digits digits = digits_of(&p);
-    TRY(gpu_digits_count(tiles, &digits, scalars, s));
-    TRY(gpu_tiles_scan(tiles, count, (char *)tiles + at, gpu_tiles_scan_bytes(count), s));
-    TRY(gpu_download(host, p.tiles + count, 8, s));
+    p.room = p.sizes;
+    TRY(count_digits(&p, s));
     *out = p;
     return OK;
 }
 
+/* --- narrower windows --- */
+/* Additions, as the choice of a window counts them: of the pairs, and of the buckets of all sets in use. */
+static uint64_t work_of(uint64_t pairs, uint64_t sets, unsigned c) {
+    return pairs + sets * (BUCKET_COST * ((uint64_t)1 << (c - 1)));
+}
+
+static uint64_t work_counted(const struct gpu_pairs *p) {
+    return work_of(p->host->pairs_count, p->host->windows_used, p->shape.window_bits);
+}
+
+/* What windows of c bits would take, as if every digit of those that were counted had all its bits: small scalars make fewer. */
+static uint64_t work_expected(const struct gpu_pairs *p, unsigned c) {
+    uint64_t wide = p->shape.window_bits, sets = (p->host->windows_used * wide + c - 1) / c,
+             pairs = (p->host->pairs_count * wide + c - 1) / c;
+    return pairs <= p->room.pairs_max ? work_of(pairs, sets, c) : UINT64_MAX;
+}
+
+static unsigned best_window(const struct gpu_pairs *p) {
+    unsigned best = p->shape.window_bits;
+    uint64_t least = work_counted(p);
+    least -= least / NARROW_SHARE;
+    for (unsigned c = p->shape.window_bits - 1; c >= GPU_MSM_WINDOW_MIN; c--) {
+        uint64_t work = work_expected(p, c);
+        if (work < least) {
+            best = c;
+            least = work;
+        }
+    }
+    return best;
+}
+
+/* Another window in the room that there is; false: it would take more. */
+static bool take_window(struct gpu_pairs *p, unsigned c) {
+    struct gpu_msm_shape shape = p->shape;
+    struct gpu_msm_sizes z;
+    shape.window_bits = c;
+    if (gpu_msm_sizes_of(&z, &shape) != OK || z.buckets_count > p->room.buckets_count) {
+        return false;
+    }
+    z.pairs_max = p->room.pairs_max;
+    z.chunks_max = p->room.chunks_max;
+    p->shape = shape;
+    p->sizes = z;
+    return true;
+}
+
+/* What was expected of a narrower window may be wrong, and then the planned one is counted once more. */
+enum err gpu_pairs_narrow(bool *again, struct gpu_pairs *p, struct gpu_stream *s) {
+    unsigned now = p->shape.window_bits, other = now;
+    bool first = !p->wide_bits;
+    *again = false;
+    if (p->settled) {
+        return OK;
+    }
+    if (first) {
+        p->wide_bits = now;
+        p->wide_work = work_counted(p);
+        other = best_window(p);
+    } else if (work_counted(p) > p->wide_work || p->host->pairs_count > p->room.pairs_max) {
+        other = p->wide_bits;
+    }
+    *again = other != now && take_window(p, other);
+    p->settled = !first || !*again;
+    return *again ? count_digits(p, s) : OK;
+}
+
 enum err gpu_pairs_run(struct gpu_pairs *p, void *workspace, struct gpu_stream *s) {
     struct pairs_space space;
-    pairs_space_carve(&space, &p->shape, &p->sizes, workspace);
+    pairs_space_carve(&space, &p->shape, &p->room, workspace);
     ASSERT(p->host->pairs_count <= p->sizes.pairs_max &&
            p->host->ones_count <= p->shape.scalars_count);
     struct gpu_digits digits = digits_of(p);
@@ -293,8 +373,8 @@ static struct gpu_msm_bytes msm_space_carve(struct msm_space *out,
         lane_carve(&out->lane[i], &lanes, shape, z, g->coordinate_bytes);
     }
     out->lane_bytes = lanes.used / shape->lanes_count;
-    out->results_bytes = align_up((z->results_count + (size_t)z->ones_batches_max * GPU_ONES_SUMS) *
-                                  g->result_bytes);
+    out->results_bytes =
+        align_up((z->results_max + (size_t)z->ones_batches_max * GPU_ONES_SUMS) * g->result_bytes);
     out->extra_bytes = align_up((size_t)z->chunks_max * 2 * g->coordinate_bytes);
     out->buckets = carve(&mine, (size_t)z->buckets_count * 2 * g->coordinate_bytes);
     out->results = carve(&mine, out->results_bytes);
@@ -637,7 +717,7 @@ enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void 
                      const struct gpu_msm_memory *memory, void *result, unsigned turn,
                      struct gpu_event *ready, struct gpu_msm_streams *st) {
     struct msm_space space;
-    msm_space_carve(&space, &p->shape, &p->sizes, g, memory, turn);
+    msm_space_carve(&space, &p->shape, &p->room, g, memory, turn);
     TRY(clear_buckets(&space, p, g, turn, st));
     TRY(fork_lanes(st, p, &space, ready));
     TRY(run_chunks(&space, p, g, points, st));
@@ -652,8 +732,9 @@ enum err gpu_msm_run(struct gpu_pairs *p, const struct gpu_group *g, const void 
 
 void gpu_msm_finish(uint64_t *out, const struct gpu_pairs *p, const struct gpu_group *g,
                     const void *result) {
+    static const struct gpu_msm_memory none;
     struct msm_space space;
-    msm_space_of(&space, &p->shape, g);
+    msm_space_carve(&space, &p->shape, &p->room, g, &none, 0);
     g->finish(out, result, (const char *)result + space.results_bytes, p);
 }
 

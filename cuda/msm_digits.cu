@@ -6,8 +6,8 @@
  * added up: in a witness most digits are zero and half of the others belong to ones.
  *
  * Two passes over the scalars: a warp counts the pairs and ones of its tile of 32, a scan gives each tile its place, and
- * the same warp puts them there, window by window so that neighbouring lanes write neighbouring words. No atomics, and
- * the same order in every run.
+ * the same warp puts them there, window by window so that neighbouring lanes write neighbouring words: the same order in
+ * every run.
  *
  * A run is what one bucket has inside one chunk of the sorted pairs. Its id is key + chunk number: both rise along the
  * list, and two runs differ in at least one of them, so ids never collide and rise too. Memory is bounded however skewed
@@ -78,8 +78,10 @@ struct digit_walk {
 
 /* 256 threads, about 40 registers: bound by memory, any shape will do. A warp takes whole tiles. */
 __global__ void __launch_bounds__(256)
-    count_kernel(uint64_t *tiles, const uint4 *scalars, const __grid_constant__ gpu_digits g) {
-    uint32_t tiles_count = (g.scalars_count + GPU_TILE - 1) / GPU_TILE, lane = threadIdx.x & 31;
+    count_kernel(uint64_t *tiles, uint32_t *windows_used, const uint4 *scalars,
+                 const __grid_constant__ gpu_digits g) {
+    uint32_t tiles_count = (g.scalars_count + GPU_TILE - 1) / GPU_TILE, lane = threadIdx.x & 31,
+             used = 0;
     for (uint32_t tile = blockIdx.x * 8 + threadIdx.x / 32; tile < tiles_count;
          tile += gridDim.x * 8) {
         digit_walk walk;
@@ -87,13 +89,18 @@ __global__ void __launch_bounds__(256)
         uint32_t pairs = 0;
         bool negative;
         for (uint32_t j = 0; j < g.windows_count; j++) {
-            pairs += walk.next(&negative, g.window_bits) != 0;
+            bool some = walk.next(&negative, g.window_bits) != 0;
+            pairs += some;
+            used = some && j >= used ? j + 1 : used;
         }
         pairs = warp_sum(pairs);
         uint32_t ones = __ballot_sync(~0u, walk.one);
         if (lane == 0) {
             tiles[tile] = pairs | (uint64_t)__popc(ones) << 32;
         }
+    }
+    if (used) {
+        atomicMax(windows_used, used);
     }
 }
 
@@ -130,9 +137,10 @@ static launch_shape tiles_shape(const char *name, const struct gpu_digits *g) {
     return {name, blocks_upto(g->scalars_count, 256, 8 * g->sm_count), 256};
 }
 
-extern "C" enum err gpu_digits_count(uint64_t *tiles, const struct gpu_digits *digits,
-                                     const void *scalars, struct gpu_stream *s) {
-    return launch(tiles_shape("digit counts", digits), s, count_kernel, tiles,
+extern "C" enum err gpu_digits_count(uint64_t *tiles, uint32_t *windows_used,
+                                     const struct gpu_digits *digits, const void *scalars,
+                                     struct gpu_stream *s) {
+    return launch(tiles_shape("digit counts", digits), s, count_kernel, tiles, windows_used,
                   (const uint4 *)scalars, *digits);
 }
 

@@ -21,7 +21,6 @@ enum err backend_args_read(struct backend_options *out, const struct args *args)
             "--device names a GPU; it does not go with --backend cpu");
     const char *tables = args_has(args, "key-tables") ? args_text(args, "key-tables") : "off";
     options.key_tables = key_tables_of(tables);
-    options.sift = args_has(args, "sift") && args_switch(args, "sift");
     const char *most =
         args_has(args, "device-memory-max") ? args_text(args, "device-memory-max") : NULL;
     TRY(most ? quantity_bytes(&options.device_memory_max, most) : OK);

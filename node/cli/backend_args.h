@@ -36,12 +36,6 @@ enum { THREADS_MAX = 1024 };
         .env = "BELLOWS_KEY_TABLES",                                                               \
         .text = "Multiples of the key's points on the GPU, as the node's option."                  \
     }
-#define OPTION_SIFT                                                                                \
-    {                                                                                              \
-        .kind = OPTION_SWITCH, .name = "sift",                                                     \
-        .text = "On a GPU, where many points are infinity or repeat: sets pairs apart that take "  \
-                "no addition. To be measured; nodes do not do it yet."                             \
-    }
 #define OPTION_DEVICE_MEMORY                                                                       \
     {                                                                                              \
         .kind = OPTION_TEXT, .name = "device-memory-max", .value = "SIZE",                         \

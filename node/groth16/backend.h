@@ -177,7 +177,5 @@ struct backend_options {
     const char *device;         /* CUDA: index or UUID; NULL = first usable */
     uint64_t device_memory_max; /* bytes; 0 = all */
     enum key_tables key_tables;
-    bool
-        sift; /* CUDA: where many points are infinity or repeat, pairs that take no addition are set apart */
 };
 void backend_close(struct backend **b);

@@ -85,8 +85,8 @@ void scalar_uniform(struct scalar *out, const struct curve *c) {
 }
 
 const char *mix_name(enum scalar_mix mix) {
-    static const char *const names[MIX_COUNT] = {"uniform",   "witness-like", "bits",
-                                                 "all equal", "edges",        "all zero"};
+    static const char *const names[MIX_COUNT] = {"uniform", "witness-like", "bits",   "all equal",
+                                                 "edges",   "all zero",     "sparse", "small"};
     return names[mix];
 }
 
@@ -124,14 +124,17 @@ struct scalar *scalars_random(const struct curve *c, size_t count, enum scalar_m
     scalar_uniform(&equal, c);
     for (size_t i = 0; i < count; i++) {
         uint64_t dice = rng_below(check_rng(), 100);
-        if (mix == MIX_UNIFORM || (mix == MIX_WITNESS && dice >= 85)) {
+        if (mix == MIX_UNIFORM || (mix == MIX_WITNESS && dice >= 85) ||
+            (mix == MIX_SPARSE && dice >= 97)) {
             scalar_uniform(&s[i], c);
         } else if (mix == MIX_WITNESS) {
             s[i].w[0] = dice < 40   ? 0
                         : dice < 70 ? 1
                                     : rng_u64(check_rng()) >> (dice < 80 ? 56 : 0);
-        } else if (mix == MIX_BITS) {
+        } else if (mix == MIX_BITS || mix == MIX_SPARSE) {
             s[i].w[0] = dice & 1;
+        } else if (mix == MIX_SMALL) {
+            s[i].w[0] = 33 + dice % 95;
         } else if (mix == MIX_EQUAL) {
             s[i] = equal;
         } else if (mix == MIX_EDGES) {

@@ -33,6 +33,8 @@ enum scalar_mix {
     MIX_EQUAL,
     MIX_EDGES, /* 0, 1, r-1, (r-1)/2, (r+1)/2, single bits, all-ones digits */
     MIX_ZERO,
+    MIX_SPARSE, /* 3 % full, the rest bits, as a PoRep's witness */
+    MIX_SMALL,  /* 33 … 127 */
     MIX_COUNT
 };
 const char *mix_name(enum scalar_mix mix);

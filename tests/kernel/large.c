@@ -342,7 +342,7 @@ static void print_load(const struct setup *s, const struct job *j, const struct 
 }
 
 static void check_case(const struct setup *s, struct key *key, const struct key_case *k) {
-    static const enum scalar_mix mixes[] = {MIX_UNIFORM, MIX_BITS};
+    static const enum scalar_mix mixes[] = {MIX_UNIFORM, MIX_BITS, MIX_SPARSE};
     struct job j = {0};
     struct backend_options options = {.kind = BACKEND_CUDA, .device = getenv("BELLOWS_DEVICE")};
     limit_set(&j, &options, k, key);
@@ -577,7 +577,8 @@ static void check_repeats(enum curve_id id, unsigned log2, enum scalar_mix mix, 
 }
 
 static void claim_repeats(void) {
-    static const enum scalar_mix mixes[] = {MIX_BITS, MIX_WITNESS, MIX_ZERO, MIX_UNIFORM};
+    static const enum scalar_mix mixes[] = {MIX_BITS, MIX_WITNESS, MIX_ZERO, MIX_UNIFORM,
+                                            MIX_SPARSE};
     bool emulated = device_of_test()->emulated;
     const char *asked = getenv("BELLOWS_REPEATS");
     unsigned jobs = asked ? (unsigned)strtoul(asked, NULL, 10) : emulated ? 2 : 300;

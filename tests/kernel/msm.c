@@ -105,12 +105,15 @@ static void bases_make(struct bases *b, const struct curve *c, enum point_group 
     }
 }
 
+/* What becomes of the planned window. */
+enum narrowing { NARROW_FREE, NARROW_NEVER, NARROW_MUST, NARROW_MUST_NOT, NARROW_TRIED_IN_VAIN };
 struct msm_case {
     size_t count;
     enum scalar_mix scalars;
     enum base_mix bases;
     unsigned window_bits, chunk_log2, lanes; /* 0: what the product would choose */
     unsigned sift_rounds;
+    enum narrowing narrowing;
     bool one_at_a_time; /* no overlap */
     bool again;         /* MSMS_MAX times over the same pairs */
     bool table;         /* points with their multiples */
@@ -137,6 +140,21 @@ static void setup_close(struct msm_setup *s) {
 static void wait_here(struct msm_setup *s) {
     CHECK_OK(gpu_event_record(s->counted, s->streams.main));
     CHECK_OK(gpu_event_wait(s->counted));
+}
+
+/* Digits were counted; the window that fits them, as the backend takes it. */
+static void pairs_narrow(struct gpu_pairs *pairs, struct msm_setup *s, enum narrowing want) {
+    unsigned planned = pairs->shape.window_bits, tries = 0;
+    wait_here(s);
+    for (bool again = want != NARROW_NEVER; again; tries += again) {
+        CHECK_OK(gpu_pairs_narrow(&again, pairs, s->streams.main));
+        wait_here(s);
+    }
+    static const unsigned wanted[] = {
+        [NARROW_NEVER] = 0, [NARROW_MUST] = 1, [NARROW_MUST_NOT] = 0, [NARROW_TRIED_IN_VAIN] = 2};
+    CHECK_MSG(want == NARROW_FREE || (tries == wanted[want] && (pairs->shape.window_bits <
+                                                                planned) == (want == NARROW_MUST)),
+              "%u of %u bits, counted %u times", pairs->shape.window_bits, planned, tries + 1);
 }
 
 static struct gpu_msm_shape shape_of(const struct msm_case *m, const struct gpu_curve *gpu,
@@ -171,14 +189,15 @@ static struct gpu_msm_memory memory_take(size_t *total, const struct gpu_msm_sha
 }
 
 static void print_msm(const struct curve *c, enum point_group g, const struct msm_case *m,
-                      const struct gpu_msm_shape *shape, uint64_t *ns, size_t workspace_bytes) {
+                      const struct gpu_msm_shape *shape, unsigned window_bits, uint64_t *ns,
+                      size_t workspace_bytes) {
     double ms = median_ms(ns, m->repeats);
     printf("{\"bench\": \"msm\", \"curve\": \"%s\", \"group\": \"g%d\", \"log2\": %d, "
            "\"scalars\": \"%s\", \"bases\": \"%s\", \"table\": %s, \"sift_rounds\": %u, "
            "\"window\": %u, \"chunk_log2\": %u, "
            "\"median_ms\": %.3f, \"min_ms\": %.3f, \"runs\": %u, \"workspace_bytes\": %zu}\n",
            c->name, g == GROUP_G1 ? 1 : 2, 63 - __builtin_clzll(m->count), mix_name(m->scalars),
-           base_names[m->bases], m->table ? "true" : "false", m->sift_rounds, shape->window_bits,
+           base_names[m->bases], m->table ? "true" : "false", m->sift_rounds, window_bits,
            shape->chunk_log2, ms, (double)ns[0] / 1e6, m->repeats, workspace_bytes);
 }
 
@@ -235,12 +254,12 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
     struct msm_setup setup = {0};
     setup_open(&setup);
     uint64_t ns[64];
+    struct gpu_pairs pairs;
     for (unsigned run = 0; run <= m->repeats; run++) {
-        struct gpu_pairs pairs;
         CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
         CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, device_scalars, tiles, counts,
                                  setup.streams.main));
-        wait_here(&setup);
+        pairs_narrow(&pairs, &setup, m->narrowing);
         CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
         wait_here(&setup);
         for (unsigned i = 0; i < msms;
@@ -257,14 +276,15 @@ static void check_msm(enum curve_id id, enum point_group g, const struct msm_cas
                       "%s G%d: wrong sum of %zu points, %s scalars, bases %d, window %u, chunks of "
                       "2^%u, run %u, MSM %u over these pairs",
                       c->name, g == GROUP_G1 ? 1 : 2, m->count, mix_name(m->scalars), (int)m->bases,
-                      shape.window_bits, shape.chunk_log2, run, i);
+                      pairs.shape.window_bits, shape.chunk_log2, run, i);
         }
         if (run) {
             CHECK_OK(gpu_event_ns(&ns[run - 1], setup.from, setup.to));
         }
     }
     if (m->repeats) {
-        print_msm(c, g, m, &shape, ns, gpu_pairs_bytes(&shape) + msm_bytes);
+        print_msm(c, g, m, &shape, pairs.shape.window_bits, ns,
+                  gpu_pairs_bytes(&shape) + msm_bytes);
     }
     setup_close(&setup);
     device_done();
@@ -362,9 +382,36 @@ static void claim_chunks(void) {
 static void claim_windows(void) {
     for (unsigned c = GPU_MSM_WINDOW_MIN; c <= (device_of_test()->emulated ? 9u : 18u); c++) {
         check_msm(curves_tested[c % 2], c % 4 < 2 ? GROUP_G1 : GROUP_G2,
-                  &(struct msm_case){
-                      .count = 64, .scalars = c % 3 ? MIX_UNIFORM : MIX_EDGES, .window_bits = c});
+                  &(struct msm_case){.count = 64,
+                                     .scalars = c % 3 ? MIX_UNIFORM : MIX_EDGES,
+                                     .window_bits = c,
+                                     .narrowing = NARROW_NEVER});
     }
+}
+/* Small chunks, so that room for pairs and chunks of the planned window is all that there is. */
+static void claim_narrow(void) {
+    bool emulated = device_of_test()->emulated;
+    unsigned wide = emulated ? 9 : 15;
+    both(&(struct msm_case){.count = emulated ? 300 : 20000,
+                            .scalars = MIX_SPARSE,
+                            .bases = BASES_WITH_INFINITY,
+                            .window_bits = wide,
+                            .chunk_log2 = 11,
+                            .narrowing = NARROW_MUST,
+                            .again = true});
+    both(&(struct msm_case){.count = emulated ? 200 : 20000,
+                            .scalars = MIX_SPARSE,
+                            .window_bits = wide,
+                            .chunk_log2 = 10,
+                            .narrowing = NARROW_MUST,
+                            .one_at_a_time = true});
+    both(&(struct msm_case){.count = 120, /* there would be less work, but no room */
+                            .window_bits = wide,
+                            .narrowing = NARROW_MUST_NOT});
+    both(&(struct msm_case){.count = 310, /* one digit each, two in the narrower one */
+                            .scalars = MIX_SMALL,
+                            .window_bits = 8,
+                            .narrowing = NARROW_TRIED_IN_VAIN});
 }
 static void claim_tables(void) {
     bool emulated = device_of_test()->emulated;
@@ -485,7 +532,7 @@ static void bench_four(enum curve_id id, unsigned log2, enum scalar_mix mix) {
             CHECK_OK(gpu_event_record(setup.from, setup.streams.main));
             CHECK_OK(gpu_pairs_count(&pairs, &shape, gpu->r, on_device, tiles, counts,
                                      setup.streams.main));
-            wait_here(&setup);
+            pairs_narrow(&pairs, &setup, NARROW_FREE);
             CHECK_OK(gpu_pairs_run(&pairs, pairs_space, setup.streams.main));
             wait_here(&setup);
             for (unsigned i = 0; i < SETS; i++) {
@@ -563,22 +610,27 @@ static const struct bench_case {
      GROUP_G2,
      {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .scalars = MIX_BITS, .repeats = 3}},
     {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .scalars = MIX_SPARSE, .narrowing = NARROW_NEVER, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G1,
+     {.count = 1 << 22, .scalars = MIX_SPARSE, .narrowing = NARROW_MUST, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G2,
+     {.count = 1 << 22, .scalars = MIX_SPARSE, .narrowing = NARROW_NEVER, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G2,
+     {.count = 1 << 22, .scalars = MIX_SPARSE, .narrowing = NARROW_MUST, .repeats = 5}},
+    {CURVE_BLS12_381,
+     GROUP_G2,
+     {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .scalars = MIX_SPARSE, .repeats = 5}},
+    {CURVE_BLS12_381,
      GROUP_G2,
      {.count = 1 << 22,
       .bases = BASES_MOSTLY_INFINITY,
-      .scalars = MIX_BITS,
+      .scalars = MIX_SPARSE,
       .sift_rounds = 3,
-      .repeats = 3}},
-    {CURVE_BLS12_381,
-     GROUP_G2,
-     {.count = 1 << 22, .bases = BASES_MOSTLY_INFINITY, .scalars = MIX_WITNESS, .repeats = 3}},
-    {CURVE_BLS12_381,
-     GROUP_G2,
-     {.count = 1 << 22,
-      .bases = BASES_MOSTLY_INFINITY,
-      .scalars = MIX_WITNESS,
-      .sift_rounds = 3,
-      .repeats = 3}},
+      .repeats = 5}},
     {CURVE_BN254, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
     {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 20, .table = true, .repeats = 9}},
     {CURVE_BLS12_381, GROUP_G1, {.count = 1 << 22, .table = true, .repeats = 7}},
@@ -617,6 +669,7 @@ int kernel_msm(int argc, char **argv) {
         {"rounds to sift follow from a sample of the points", claim_sample},
         {"msm is right when chunks cut buckets", claim_chunks},
         {"msm is right for every window", claim_windows},
+        {"msm is right where few scalars are large and the window is narrower", claim_narrow},
         {"msm is right for points with their multiples", claim_tables},
         {"msm is right for many points", claim_large},
     };
