@@ -311,6 +311,35 @@ cudaError_t cudaFree(void *ptr) {
     }
     return cudaSuccess;
 }
+cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int) {
+    *value = attribute == cudaDevAttrMemoryPoolsSupported;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+    return broken;
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int) {
+    static char pool;
+    *out = (cudaMemPool_t)(void *)&pool;
+    return broken;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, int, void *) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, int, void *value) {
+    *(uint64_t *)value = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t, cudaStream_t) {
+    return cudaMalloc(out, bytes);
+}
 cudaError_t cudaHostRegister(void *, size_t, unsigned) {
     return cudaSuccess;
 }
