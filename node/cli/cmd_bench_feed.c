@@ -26,7 +26,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENDERS_MAX = 8, JOBS_MAX = 256, WORDS_MAX = 16, PAIRS_MAX = 16 };
+enum { SENDERS_MAX = 8, WORDS_MAX = 16, PAIRS_MAX = 16 };
+enum { JOBS_MAX = WATCH_JOBS_MAX - 32 }; /* the picture holds them all, and others beside them */
 static const uint64_t LOOK_NS = UINT64_C(20000000);
 static const uint64_t REPORT_NS = UINT64_C(5000000000); /* within which every lane speaks */
 
