@@ -288,7 +288,7 @@ struct gpu_curve {
 };
 extern const struct gpu_curve bn254_gpu, bls12_381_gpu;
 
-/* --- msm.c: the plan of an MSM over the kernels above; E_RANGE for a shape that is not one --- */
+/* --- pairs.c, msm.c: the plan of an MSM over the kernels above; E_RANGE for a shape that is not one --- */
 FALLIBLE gpu_msm_sizes_of(struct gpu_msm_sizes *out, const struct gpu_msm_shape *shape);
 /* Window width of least work for so many scalars. */
 unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits, bool table);

@@ -345,7 +345,7 @@ static void claim_sample(void) {
     } cases[] = {{0, false, 0},
                  {10, false, 0},
                  {20, false, 0},
-                 {50, false, 2},
+                 {55, false, 2},
                  {75, false, 3},
                  {100, false, SIFT_ROUNDS_MAX},
                  {0, true, SIFT_ROUNDS_MAX}};
