@@ -149,8 +149,9 @@ static FALLIBLE parse_meta(struct object_info *out, bool *deleted, struct bytes 
     return OK;
 }
 
-FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
-                     const char *name) {
+/* *sequence: of the entry, in the bucket's stream. */
+static FALLIBLE read_entry(struct object_info *out, bool *found, uint64_t *sequence,
+                           struct transport *t, const char *bucket, const char *name) {
     struct object_subject stream, subject;
     struct message m = {0};
     bool deleted = false;
@@ -161,9 +162,16 @@ FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, 
         return OK;
     }
     enum err err = parse_meta(out, &deleted, m.data);
+    *sequence = m.sequence;
     message_done(&m);
     *found = !deleted;
     return err == OK ? OK : err_prefix(err, "bucket %s, object %s", bucket, name);
+}
+
+FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
+                     const char *name) {
+    uint64_t sequence;
+    return read_entry(out, found, &sequence, t, bucket, name);
 }
 
 static void add_time(struct text *json) {
@@ -215,6 +223,8 @@ struct object_upload {
     uint32_t *steps;                 /* owned; from chunk i to the next, of the first steps_max */
     size_t steps_max;
     bool scattered, committed, dead;
+    bool overtaken; /* another upload's object stands, and this one's chunks go */
+    struct object_info overtaker;
 };
 
 FALLIBLE object_upload_open(struct object_upload **out, struct transport *t, const char *bucket,
@@ -267,7 +277,7 @@ static FALLIBLE note_sequence(struct object_upload *u, uint64_t sequence) {
 }
 
 struct object_steps object_upload_steps(const struct object_upload *u) {
-    bool kept = u->scattered && u->acked_count - 1 <= OBJECT_STEPS_MAX;
+    bool kept = u->committed && u->scattered && u->acked_count - 1 <= OBJECT_STEPS_MAX;
     return kept ? (struct object_steps){u->steps, (size_t)u->acked_count - 1}
                 : (struct object_steps){NULL, 0};
 }
@@ -323,13 +333,27 @@ FALLIBLE object_upload_chunk(struct object_upload *u, struct bytes data) {
     return err;
 }
 
+/* The same bytes under the same name, by somebody who was faster: readers may be at them already. */
+static bool overtaken(const struct object_upload *u, const struct object_info *other,
+                      uint64_t other_sequence) {
+    return u->info.chunks_count > 0 && other_sequence > u->info.first_sequence &&
+           other->bytes == u->info.bytes &&
+           !memcmp(&other->sha256, &u->info.sha256, sizeof other->sha256);
+}
+
 static FALLIBLE commit(struct object_upload *u) {
     struct object_info older;
     bool replaces;
+    uint64_t sequence = 0;
     TRY(await_acks(u, 0, 0));
     TRY(check_loss(u));
     TRY(sha256_end(&u->info.sha256, u->run));
-    TRY(object_info(&older, &replaces, u->t, u->bucket, u->info.name));
+    TRY(read_entry(&older, &replaces, &sequence, u->t, u->bucket, u->info.name));
+    if (replaces && overtaken(u, &older, sequence)) {
+        u->overtaker = older;
+        u->overtaken = true;
+        return OK;
+    }
     TRY(publish_meta(u->t, u->bucket, &u->info,
                      u->chunk_bytes ? u->chunk_bytes : OBJECT_CHUNK_BYTES, false));
     u->committed = true;
@@ -345,7 +369,7 @@ FALLIBLE object_upload_commit(struct object_info *out, struct object_upload *u) 
     enum err err = commit(u);
     u->dead = true;
     TRY(err);
-    *out = u->info;
+    *out = u->overtaken ? u->overtaker : u->info;
     return OK;
 }
 

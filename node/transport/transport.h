@@ -338,7 +338,8 @@ FALLIBLE object_upload_open(struct object_upload **out, struct transport *t, con
                             const char *name);
 /* One chunk of the object; empty ones are skipped. Returns when the window allows the next: `data` may then be reused. */
 FALLIBLE object_upload_chunk(struct object_upload *u, struct bytes data);
-/* Waits for all acknowledgements, then makes the object visible; replaces and purges an older one of the same name. */
+/* Waits for all acknowledgements, then makes the object visible; replaces and purges an older one of the same name. Where another upload
+ * has meanwhile put the same bytes there, that one stays, and is what *out says. */
 FALLIBLE object_upload_commit(struct object_info *out, struct object_upload *u);
 void object_upload_close(struct object_upload **u); /* without commit: abandons */
 /* After a commit, where the chunks behind the first one lie: each so many sequences behind the one before it. None where they follow each

@@ -524,6 +524,38 @@ static void claim_placed(void) {
     leave(t);
 }
 
+/* As when two submitters have the same new key: who reads the first one's object does not lose it. */
+static void claim_object_overtaken(void) {
+    struct object_upload *u[3] = {NULL, NULL, NULL};
+    struct object_info first, second, other;
+    bool found = false;
+    struct transport *t = enter();
+    make_objects(t);
+    for (size_t i = 0; i < COUNT_OF(u); i++) {
+        CHECK_OK(object_upload_open(&u[i], t, name, "key"));
+        CHECK_OK(object_upload_chunk(u[i], text(i < 2 ? "the same" : "another")));
+    }
+    CHECK_OK(object_upload_commit(&first, u[0]));
+    CHECK_OK(object_upload_commit(&second, u[1]));
+    CHECK(!strcmp(first.nuid, second.nuid));
+    object_upload_close(&u[1]);
+    check_object(t, "key", text("the same"));
+    CHECK_OK(object_info(&other, &found, t, name, "key"));
+    CHECK(found && !strcmp(first.nuid, other.nuid));
+
+    CHECK_OK(object_upload_commit(&other, u[2])); /* other bytes replace them all the same */
+    check_object(t, "key", text("another"));
+    CHECK_OK(object_put_bytes(&second, t, name, "key",
+                              text("another"))); /* and so does a later upload, of the same ones */
+    CHECK(strcmp(other.nuid, second.nuid) != 0);
+    check_object(t, "key", text("another"));
+    object_upload_close(&u[0]);
+    object_upload_close(&u[2]);
+    snprintf(stream, sizeof stream, "OBJ_%s", name);
+    CHECK_EQ(2, messages_in(t)); /* no chunk of those before is left */
+    leave(t);
+}
+
 static void claim_object_replaced(void) {
     struct transport *t = enter();
     struct object_info first, second, seen;
@@ -632,6 +664,7 @@ int main(int argc, char **argv) {
         {"chunks are found where they are said to lie, over several connections, and where they "
          "are not",
          claim_placed},
+        {"an object that is put twice at once stays where it was read", claim_object_overtaken},
         {"objects are replaced and purged by nuid", claim_object_replaced},
         {"damaged objects are refused", claim_object_damaged},
         {"a bucket's quota refuses", claim_object_quota},
