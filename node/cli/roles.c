@@ -27,6 +27,7 @@ static const char *const submitter_publish[] = {
     NULL,
 };
 static const char *const submitter_key_publish[] = {
+    "$JS.API.DIRECT.GET.OBJ_{p}-keys", /* is what it has pushed before still whole? */
     "$O.{p}-keys.>",
     "$KV.{p}_keys.*",
     NULL,

@@ -356,6 +356,21 @@ static enum err fetch_bytes(struct fetch *f, const _Atomic int *cancel) {
     return OK;
 }
 
+/* The store's fault, not the job's: it may be mended, or has been while it was read. */
+static enum err incomplete(const char *hex, const struct object_info *read, const char *bucket,
+                           struct transport *t) {
+    struct fault why = fault_of(E_FORMAT);
+    struct object_info now;
+    bool found = false;
+    TRY(object_info(&now, &found, t, bucket, hex));
+    REQUIRE(!found || !strcmp(now.nuid, read->nuid), E_IO,
+            "key %s was stored anew while it was fetched", hex);
+    FAIL(E_IO,
+         "key %s is not whole in this fleet's store (%.150s); push it again with `bellows key push "
+         "FILE`",
+         hex, why.detail);
+}
+
 static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k,
                           const struct bulk_links *bulk, const struct subject_space *space,
                           const struct sha256 *digest, const _Atomic int *cancel) {
@@ -386,7 +401,8 @@ static enum err fetch_key(struct keyfile_times *times, struct keyfiles *k,
                                               .also = bulk->links + 1,
                                               .also_count = bulk->count - 1};
     TRY(object_download_open(&f.download, bulk->links[0], &options));
-    TRY(fetch_bytes(&f, cancel));
+    enum err code = fetch_bytes(&f, cancel);
+    TRY(code == E_FORMAT ? incomplete(hex, &info, bucket.text, bulk->links[0]) : code);
     struct sha256 got;
     TRY(sha256_end(&got, f.run));
     if (memcmp(&got, digest, sizeof got)) {

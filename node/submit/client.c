@@ -234,6 +234,12 @@ enum err client_push_key(bool *stored, const struct client *c, struct key *key,
     if (wanted) {
         TRY(object_info(&info, &is_there, c->transport, bucket.text, hex));
     }
+    if (is_there && what == KEY_PUSH_FILE) { /* who says so may want it mended */
+        is_there = !memcmp(&info.sha256, digest, sizeof *digest);
+        if (is_there) { /* if it may look */
+            IGNORE(object_is_whole(&is_there, c->transport, bucket.text, &info));
+        }
+    }
     if (wanted && !is_there) {
         enum err code = upload_key(&info, c, key, hex);
         REQUIRE(

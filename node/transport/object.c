@@ -410,6 +410,25 @@ FALLIBLE object_purge(struct transport *t, const char *bucket, const char *nuid,
     return stream_purge(NULL, t, stream.text, subject.text);
 }
 
+FALLIBLE object_is_whole(bool *whole, struct transport *t, const char *bucket,
+                         const struct object_info *info) {
+    AUTO(object_download_close) struct object_download *d = NULL;
+    AUTO(message_done) struct message first = {0};
+    bool end = false;
+    struct object_download_options options = {.bucket = bucket,
+                                              .nuid = info->nuid,
+                                              .bytes = info->bytes,
+                                              .window = 1,
+                                              .wait_ns = 5 * SECOND_NS};
+    TRY(object_download_open(&d, t, &options));
+    enum err code = object_download_next(&first, &end, d);
+    if (code == OK || code == E_FORMAT) {
+        *whole = code == OK;
+        return OK;
+    }
+    return code;
+}
+
 FALLIBLE object_put_bytes(struct object_info *out, struct transport *t, const char *bucket,
                           const char *name, struct bytes data) {
     AUTO(object_upload_close) struct object_upload *u = NULL;

@@ -352,6 +352,9 @@ struct object_steps object_upload_steps(const struct object_upload *u);
 
 FALLIBLE object_info(struct object_info *out, bool *found, struct transport *t, const char *bucket,
                      const char *name);
+/* *whole: its first chunk is still there (a purge takes all of them, and age the first one first); left alone on error. */
+FALLIBLE object_is_whole(bool *whole, struct transport *t, const char *bucket,
+                         const struct object_info *info);
 /* By nuid, without looking at the name. Several requests are in flight, over several connections where there are more than one; chunks come
  * out in order. What is said of the chunks' places and number is a hint: a wrong one costs time, or is found as damage. */
 struct object_download;

@@ -37,6 +37,30 @@ static void drain_and_resume(struct site *s, const char *target) {
     await(s, "nodes", "1 of 1 lanes ready");
 }
 
+/* A key whose chunks are gone is stored anew; one that is whole stays as it is. */
+static void claim_push(void) {
+    static const char command[] = "key push @bn128/mul/circuit.zkey --allow-insecure-keys";
+    struct site s;
+    struct ran ran;
+    struct message m = {0};
+    site_start(&s);
+    site_start_fleet(&s);
+    site_run(&ran, &s, OP, command);
+    CHECK_MSG(ran.exit_code == 0 && strstr(ran.out, "stored"), "%s", ran.out);
+    site_run(&ran, &s, OP, command);
+    CHECK_MSG(ran.exit_code == 0 && strstr(ran.out, "was there already"), "%s", ran.out);
+    struct transport *op = site_connect(&s, OP);
+    CHECK_OK(transport_request(&m, op, "$JS.API.STREAM.PURGE.OBJ_bellows-keys",
+                               bytes_of("{\"filter\":\"$O.bellows-keys.C.>\"}", 32), 10 * SECOND));
+    message_done(&m);
+    transport_close(&op);
+    site_run(&ran, &s, OP, command);
+    CHECK_MSG(ran.exit_code == 0 && strstr(ran.out, "stored"), "%s", ran.out);
+    site_run(&ran, &s, ADA, "%s --job mended --wait --timeout 60s --out %%out", submit);
+    CHECK_MSG(ran.exit_code == 0, "%s", ran.out);
+    site_stop(&s);
+}
+
 static void claim_drain(void) {
     struct site s;
     struct ran ran;
@@ -164,6 +188,7 @@ static void claim_cluster(void) {
 
 int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
+        {"a key that is not whole any more is pushed anew", claim_push},
         {"drain and resume: a node, a lane, all; what waits goes on", claim_drain},
         {"a cluster of three goes on when one server is killed, and when another is",
          claim_cluster},

@@ -305,6 +305,32 @@ static void claim_other_content(void) {
     store_close(&s);
 }
 
+/* The entry is there, the chunks are not: pushed again, and it is whole. */
+static void claim_purged_key(void) {
+    struct store s;
+    struct key *key = NULL;
+    struct keyfile_times times;
+    struct object_info info;
+    bool found = false, whole = true;
+    char hex[SHA256_HEX_BYTES];
+    store_open(&s);
+    struct subject bucket = bucket_keys(&s.space);
+    struct sha256 digest = push(&s, "bn128/mul", NULL);
+    sha256_hex(hex, &digest);
+    CHECK_OK(object_info(&info, &found, s.link, bucket.text, hex));
+    CHECK_OK(object_is_whole(&whole, s.link, bucket.text, &info));
+    CHECK(found && whole);
+    CHECK_OK(object_purge(s.link, bucket.text, info.nuid, NULL));
+    CHECK_OK(object_is_whole(&whole, s.link, bucket.text, &info));
+    CHECK(!whole);
+    CHECK_ERR(E_IO, keyfiles_get(&key, &times, s.files, &s.bulk, &s.space, &digest, NULL));
+    CHECK_HAS(err_detail(), "not whole");
+    CHECK_HAS(err_detail(), "bellows key push");
+    push(&s, "bn128/mul", NULL);
+    CHECK(get(&s, &digest) > 0);
+    store_close(&s);
+}
+
 /* Two keys of one circuit, from different ceremonies, are two keys. */
 static void claim_changed_key(void) {
     struct store s;
@@ -428,6 +454,7 @@ int main(int argc, char **argv) {
         {"a key that the fleet has not got is refused with the command that registers it",
          claim_unknown_key},
         {"what is stored under a digest must have it", claim_other_content},
+        {"a key whose chunks are gone says how it is mended", claim_purged_key},
         {"a changed key is another key", claim_changed_key},
         {"an insecure key is refused unless allowed", claim_insecure},
         {"keys are checked in idle time, an interrupted check again, and a bad key is refused then",
