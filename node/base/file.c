@@ -78,24 +78,38 @@ static FALLIBLE read_some(size_t *got, int fd, void *into, size_t bytes, const c
     return OK;
 }
 
-/* Reads to the end; memory grows with what has arrived, never with what was promised. */
+static void free_wiped(struct bytes_mut *block) {
+    if (block->ptr) {
+        mem_wipe(block->ptr, block->len);
+        mem_free(block->ptr);
+    }
+    *block = (struct bytes_mut){NULL, 0};
+}
+
+/* Reads to the end; memory grows with what has arrived, never with what was promised. It may be a witness: nothing of it is left behind. */
 static FALLIBLE read_stream(struct bytes_mut *out, int fd, const char *path, size_t bytes_max) {
-    AUTO(mem_free_ptr) uint8_t *block = NULL;
-    size_t len = 0, cap = 0, got = 1;
+    AUTO(free_wiped) struct bytes_mut block = {NULL, 0};
+    size_t cap = 0, got = 1;
     while (got > 0) {
-        if (len == cap) {
+        if (block.len == cap) {
             cap = cap ? 2 * cap : READ_BYTES_FIRST;
             cap = cap > bytes_max ? bytes_max + 1 : cap; /* one more, to see what is too much */
-            uint8_t *grown = mem_grow(block, cap);
-            REQUIRE(grown, E_LIMIT, "%s: out of memory after %zu bytes", file_title(path), len);
+            struct bytes_mut grown = {mem_alloc(cap), block.len};
+            REQUIRE(grown.ptr, E_LIMIT, "%s: out of memory after %zu bytes", file_title(path),
+                    block.len);
+            if (block.len) {
+                memcpy(grown.ptr, block.ptr, block.len);
+            }
+            free_wiped(&block);
             block = grown;
         }
-        TRY(read_some(&got, fd, block + len, cap - len, path));
-        len += got;
-        REQUIRE(len <= bytes_max, E_FORMAT, "%s holds more than the %zu bytes allowed",
+        TRY(read_some(&got, fd, block.ptr + block.len, cap - block.len, path));
+        block.len += got;
+        REQUIRE(block.len <= bytes_max, E_FORMAT, "%s holds more than the %zu bytes allowed",
                 file_title(path), bytes_max);
     }
-    *out = (struct bytes_mut){TAKE(block), len};
+    *out = block;
+    block = (struct bytes_mut){NULL, 0};
     return OK;
 }
 
@@ -138,7 +152,7 @@ enum err file_map_open(struct file_map *out, const char *path) {
 
 void file_map_close(struct file_map *map) {
     if (map->heap) {
-        mem_free(map->base);
+        free_wiped(&(struct bytes_mut){map->base, map->bytes.len});
     } else if (map->base) {
         munmap(map->base, map->bytes.len);
     }
