@@ -124,7 +124,8 @@ static void claim_plan(void) {
             const struct key_shape *shape = key_shape(r.opened.key);
             CHECK_OK(cpu_plan(&plan, shape, threads, NULL));
             CHECK_OK(r.backend->ops->plan(&own, r.backend, shape));
-            CHECK_MEM(&plan, &own, offsetof(struct plan, chunks_count)); /* padding ends it */
+            CHECK_MEM(&plan, &own, offsetof(struct plan, multiples)); /* then comes padding */
+            CHECK_EQ(plan.multiples, own.multiples);
             CHECK_EQ(plan.chunks_count, own.chunks_count);
             CHECK_EQ(plan.host_bytes, cpu_backend_bytes(r.backend));
             CHECK_EQ(shape->file_bytes, plan.mapped_bytes);
