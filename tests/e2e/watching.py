@@ -328,8 +328,9 @@ def claim_demo(fleet):
     try:
         until(works, "both lanes have proved something, as top says", 30 if os.environ.get("CI") or SANITIZED else 10)
         print(f"         after {time.monotonic() - start:.1f} s")
-        text = demo.run("top", "--once").stdout
-        assert re.search(r"^dev\.0  ready  .*\[.*#.*\] +\d+% busy  done [1-9]", text, re.MULTILINE), text
+        drawn = re.compile(r"^dev\.0  ready  .*\[.*#.*\] +\d+% busy  done [1-9]", re.MULTILINE)
+        # a fortieth of the last minute is a letter, and the first proof may be shorter
+        until(lambda: drawn.search(demo.run("top", "--once").stdout), "top draws a lane that computes")
     finally:
         demo.close()
 
