@@ -223,8 +223,6 @@ struct object_upload {
     uint32_t *steps;                 /* owned; from chunk i to the next, of the first steps_max */
     size_t steps_max;
     bool scattered, committed, dead;
-    bool overtaken; /* another upload's object stands, and this one's chunks go */
-    struct object_info overtaker;
 };
 
 FALLIBLE object_upload_open(struct object_upload **out, struct transport *t, const char *bucket,
@@ -341,7 +339,7 @@ static bool overtaken(const struct object_upload *u, const struct object_info *o
            !memcmp(&other->sha256, &u->info.sha256, sizeof other->sha256);
 }
 
-static FALLIBLE commit(struct object_upload *u) {
+static FALLIBLE commit(struct object_info *out, struct object_upload *u) {
     struct object_info older;
     bool replaces;
     uint64_t sequence = 0;
@@ -350,8 +348,7 @@ static FALLIBLE commit(struct object_upload *u) {
     TRY(sha256_end(&u->info.sha256, u->run));
     TRY(read_entry(&older, &replaces, &sequence, u->t, u->bucket, u->info.name));
     if (replaces && overtaken(u, &older, sequence)) {
-        u->overtaker = older;
-        u->overtaken = true;
+        *out = older; /* and closing purges this upload's chunks */
         return OK;
     }
     TRY(publish_meta(u->t, u->bucket, &u->info,
@@ -360,17 +357,16 @@ static FALLIBLE commit(struct object_upload *u) {
     if (replaces) {
         IGNORE(object_purge(u->t, u->bucket, older.nuid, NULL)); /* else left to the bucket's age */
     }
+    *out = u->info;
     return OK;
 }
 
 FALLIBLE object_upload_commit(struct object_info *out, struct object_upload *u) {
     REQUIRE(!u->dead, E_NET, "upload of %s to %s failed before; start it again", u->info.name,
             u->bucket);
-    enum err err = commit(u);
+    enum err err = commit(out, u);
     u->dead = true;
-    TRY(err);
-    *out = u->overtaken ? u->overtaker : u->info;
-    return OK;
+    return err;
 }
 
 void object_upload_close(struct object_upload **upload) {
