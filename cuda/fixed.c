@@ -14,6 +14,7 @@
 
 #include "node/base/mem.h"
 
+#include "cuda/carver.h"
 #include "cuda/copiers.h"
 #include "cuda/sums.h"
 
@@ -62,11 +63,7 @@ static unsigned choose_bits(unsigned scalar_bits, uint64_t count) {
     return best;
 }
 
-static size_t align_up(size_t bytes) {
-    return (bytes + 255) & ~(size_t)255;
-}
-
-static FALLIBLE carve(struct gpu_fixed *f) {
+static FALLIBLE carve_memory(struct gpu_fixed *f) {
     const struct gpu_fixed_options *o = &f->options;
     unsigned bits = o->window_bits ? o->window_bits : choose_bits(f->gpu->scalar_bits, o->count);
     unsigned windows = windows_of(f->gpu->scalar_bits, bits);
@@ -132,7 +129,7 @@ FALLIBLE gpu_fixed_open(struct gpu_fixed **out, const struct gpu_fixed_options *
     f->group = options->group == GROUP_G1 ? f->gpu->g1 : f->gpu->g2;
     f->point_bytes = curve_point_bytes(options->curve, options->group);
     TRY(gpu_stream_open(&f->stream));
-    TRY(carve(f));
+    TRY(carve_memory(f));
     TRY(make_table(f));
     *out = TAKE(f);
     return OK;

@@ -19,6 +19,7 @@
 
 #include "node/curve/curve.h"
 
+#include "cuda/carver.h"
 #include "cuda/inbox.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ enum point_group gpu_group_id(enum key_points which) {
 
 static struct gpu_piece piece(size_t *used, size_t bytes) {
     struct gpu_piece p = {*used, bytes};
-    *used += (bytes + 255) & ~(size_t)255;
+    *used += align_up(bytes);
     return p;
 }
 

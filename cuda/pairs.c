@@ -23,20 +23,26 @@ static uint32_t tiles_of(const struct gpu_msm_shape *shape) {
 }
 
 /* --- windows --- */
-static uint64_t window_cost(uint32_t scalars_count, unsigned scalar_bits, bool table, unsigned c) {
-    uint64_t windows = (scalar_bits + c - 1) / c, sets = table ? 1 : windows;
-    return windows * scalars_count + sets * (BUCKET_COST * ((uint64_t)1 << (c - 1)));
+/* Additions, as the choice of a window counts them: of the pairs, and of the buckets of all sets in use. */
+static uint64_t work_of(uint64_t pairs, uint64_t sets, unsigned c) {
+    return pairs + sets * (BUCKET_COST * ((uint64_t)1 << (c - 1)));
+}
+
+/* Of scalars that are all large. */
+static uint64_t work_planned(uint32_t scalars_count, unsigned scalar_bits, bool table, unsigned c) {
+    uint64_t windows = (scalar_bits + c - 1) / c;
+    return work_of(windows * scalars_count, table ? 1 : windows, c);
 }
 
 /* The smallest within a hundredth of the best: buckets are memory, too. */
 unsigned gpu_msm_window(uint32_t scalars_count, unsigned scalar_bits, bool table) {
     uint64_t best = UINT64_MAX;
     for (unsigned c = GPU_MSM_WINDOW_MIN; c <= GPU_MSM_WINDOW_MAX; c++) {
-        uint64_t cost = window_cost(scalars_count, scalar_bits, table, c);
+        uint64_t cost = work_planned(scalars_count, scalar_bits, table, c);
         best = cost < best ? cost : best;
     }
     unsigned c = GPU_MSM_WINDOW_MIN;
-    while (window_cost(scalars_count, scalar_bits, table, c) > best + best / 100) {
+    while (work_planned(scalars_count, scalar_bits, table, c) > best + best / 100) {
         c++;
     }
     return c;
@@ -127,11 +133,6 @@ enum err gpu_pairs_count(struct gpu_pairs *out, const struct gpu_msm_shape *shap
 }
 
 /* --- narrower windows --- */
-/* Additions, as the choice of a window counts them: of the pairs, and of the buckets of all sets in use. */
-static uint64_t work_of(uint64_t pairs, uint64_t sets, unsigned c) {
-    return pairs + sets * (BUCKET_COST * ((uint64_t)1 << (c - 1)));
-}
-
 static uint64_t work_counted(const struct gpu_pairs *p) {
     return work_of(p->host->pairs_count, p->host->windows_used, p->shape.window_bits);
 }
