@@ -39,11 +39,13 @@ FALLIBLE gpu_count(int *out); /* E_DEVICE says why there is none and what to do 
 FALLIBLE gpu_describe(struct gpu_device *out, int idx);
 /* Makes the device the process's own. `which`: an index, a UUID or a unique start of one; NULL is the first. */
 FALLIBLE gpu_open(struct gpu_device *out, const char *which);
-FALLIBLE gpu_memory_free(uint64_t *bytes);
+FALLIBLE
+gpu_memory_free(uint64_t *bytes); /* what this process keeps and lends nobody is free, too */
 
-/* --- memory: carved once from a plan, never on a job's path --- */
-FALLIBLE gpu_mem_open(void **out, size_t bytes); /* aligned to 256 bytes, not zeroed */
-void gpu_mem_close(void **ptr);                  /* *ptr may be NULL, becomes NULL */
+/* --- memory: a block for each key and slot, never on a job's path; mem.cu says why the process keeps what it gives back --- */
+FALLIBLE gpu_mem_open(void **out,
+                      size_t bytes); /* aligned to 256 bytes, not zeroed; of none is NULL */
+void gpu_mem_close(void **ptr); /* *ptr may be NULL, becomes NULL; waits for all of the device */
 /* Page-locked host memory; ordinary pages touched and then registered, which is ten times faster than asking the driver
  * to allocate. `bytes` must be the same at closing. */
 FALLIBLE gpu_pinned_open(void **out, size_t bytes);

@@ -6,7 +6,7 @@
  * Owner    the caller, to gpu_loader_close.
  * Threads  one at a time; it has a stream and threads of its own, so a key may be loaded while another thread proves.
  * Memory   64 MB pinned.
- * Cost     predicted on an H200 with 16 cores: 52 to 55 GB/s pinned, 34 to 38 from the page cache, where copying is the limit.
+ * Cost     on an H200 with 16 cores 55 GB/s pinned, which is the bus's pace, 53 from the page cache (tests/bench/RESULTS.md).
  * Errors   those of gpu.h.
  */
 #pragma once

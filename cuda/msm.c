@@ -5,7 +5,7 @@
  *                                     │                     pair → prefix → invert → add, until runs are single
  *                                     └─▶ ones: add → …      └─▶ buckets ─▶ row and column sums ─▶ bit sums ═▶ host: Horner
  *
- * The first line is made once for all MSMs over the same scalars, and so are the lists of what pairs with what in every
+ * The first line (pairs.c) is made once for all MSMs over the same scalars, and so are the lists of what pairs with what in every
  * round, in memory that the sort has left (shape.shared). Points whose scalar is 1 are only added up, neighbour to
  * neighbour, until a few thousand are left. A chunk is 2^chunk_log2 pairs of the sorted list, so
  * memory is bounded whatever the scalars are; each of its rounds halves what is left of every run. In the first shape.sift_rounds a sift

@@ -18,7 +18,7 @@ struct backend_key {
     struct gpu_matrix matrix[2];
     struct gpu_domain domain;
     struct load_times times;
-    unsigned sift_rounds[KEY_POINTS_COUNT];
+    unsigned sift_rounds[KEY_POINTS_COUNT]; /* of MSMs over them: sample.h */
 };
 /* Returns when everything has arrived. */
 FALLIBLE resident_load(struct backend_key **out, struct key *key, const struct gpu_layout *layout,

@@ -221,7 +221,6 @@ static const struct option options[] = {
     OPTION_DEVICE,
     OPTION_DEVICE_MEMORY,
     OPTION_KEY_TABLES,
-
     OPTION_RUNS,
     OPTION_WARMUPS,
     OPTIONS_END,
