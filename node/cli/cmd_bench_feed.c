@@ -3,6 +3,7 @@
  *
  * A lane's figures are those of its reports, one a second: the stretch begins with the last one before the first job and ends with
  * the first one after the last job. So up to two seconds of idleness around the work are in it, and a run should take much longer.
+ * A lane that comes meanwhile is measured from its own first report on.
  *
  * With --backlog nothing of that is in it, nor the sending: the lanes are drained, all jobs sent, the lanes resumed, and the stretch goes from
  * the first report after the first job's end to the last one before the last job's. Before they are resumed the bodies are downloaded for
@@ -36,13 +37,20 @@ struct mark {                   /* a lane's report */
     uint64_t process_bytes;
 };
 
+struct stretch { /* of a lane: the picture's order changes when one comes */
+    char node[WATCH_ID_BYTES];
+    uint32_t gpu;
+    struct mark begin, end;
+};
+
 struct feed {
     struct client client;      /* owned */
     struct fleet_watch *watch; /* owned */
     const struct args *args;
     struct child senders[SENDERS_MAX];
-    struct mark *begins, *ends; /* owned: by lane, in the picture's order */
-    size_t lanes_count;
+    struct stretch
+        *stretches; /* owned: WATCH_LANES_MAX, in the order in which the lanes were met */
+    size_t stretches_count;
     unsigned jobs_count, sent_count;
     struct ceiling ceiling;    /* of a backlog */
     uint64_t first_end_ms;     /* when the first job's end was seen; 0: not yet */
@@ -54,8 +62,7 @@ static void feed_done(struct feed *f) {
         child_stop(&f->senders[i], 0);
     }
     watch_close(&f->watch);
-    mem_free(f->begins);
-    mem_free(f->ends);
+    mem_free(f->stretches);
     client_close(&f->client);
 }
 
@@ -94,16 +101,28 @@ static void mark_lane(struct mark *out, const struct watch_lane *lane) {
     }
 }
 
-static enum err note_begin(struct feed *f) {
-    const struct watch *p = watch_picture(f->watch);
-    TRY(mem_new(&f->begins, WATCH_LANES_MAX, sizeof *f->begins));
-    TRY(mem_new(&f->ends, WATCH_LANES_MAX, sizeof *f->ends));
-    TRY(wait_for_reports(f, 0));
-    f->lanes_count = p->lanes_count;
-    for (size_t i = 0; i < f->lanes_count; i++) {
-        mark_lane(&f->begins[i], &p->lanes[i]);
+static struct stretch *stretch_of(struct feed *f, const struct watch_lane *lane) {
+    for (size_t i = 0; i < f->stretches_count; i++) {
+        if (f->stretches[i].gpu == lane->gpu && !strcmp(f->stretches[i].node, lane->node)) {
+            return &f->stretches[i];
+        }
     }
-    return OK;
+    /* There is room: a picture has at most WATCH_LANES_MAX lanes, and forgets none. */
+    struct stretch *s = &f->stretches[f->stretches_count++];
+    s->gpu = lane->gpu;
+    memcpy(s->node, lane->node, sizeof s->node);
+    return s;
+}
+
+/* Where no stretch has begun yet, it begins with what the lane said last. */
+static void note_begins(struct feed *f) {
+    const struct watch *p = watch_picture(f->watch);
+    for (size_t i = 0; i < p->lanes_count; i++) {
+        struct stretch *s = stretch_of(f, &p->lanes[i]);
+        if (s->begin.sample.at_ms == 0 && last_sample(&p->lanes[i])) {
+            mark_lane(&s->begin, &p->lanes[i]);
+        }
+    }
 }
 
 /* Of a backlog: the first report after the first end begins a lane's stretch, each one before the last end moves its end. */
@@ -112,15 +131,13 @@ static void note_progress(struct feed *f, unsigned ended) {
     if (ended == 0 || ended == f->jobs_count) {
         return;
     }
-    if (f->first_end_ms == 0) {
-        f->first_end_ms = clock_unix_ns() / 1000000;
-        memset(f->begins, 0, f->lanes_count * sizeof *f->begins);
-    }
-    for (size_t i = 0; i < f->lanes_count && i < p->lanes_count; i++) {
-        const struct watch_sample *s = last_sample(&p->lanes[i]);
-        bool begun = f->begins[i].sample.at_ms > 0;
-        if (s && (begun ? s->at_ms > f->ends[i].sample.at_ms : s->at_ms > f->first_end_ms)) {
-            mark_lane(begun ? &f->ends[i] : &f->begins[i], &p->lanes[i]);
+    f->first_end_ms = f->first_end_ms ? f->first_end_ms : clock_unix_ns() / 1000000;
+    for (size_t i = 0; i < p->lanes_count; i++) {
+        const struct watch_sample *said = last_sample(&p->lanes[i]);
+        struct stretch *s = stretch_of(f, &p->lanes[i]);
+        bool begun = s->begin.sample.at_ms > 0;
+        if (said && said->at_ms > (begun ? s->end.sample.at_ms : f->first_end_ms)) {
+            mark_lane(begun ? &s->end : &s->begin, &p->lanes[i]);
         }
     }
 }
@@ -222,8 +239,12 @@ static enum err measure_ceiling(struct feed *f) {
     TRY(args_config(&config, f->args));
     struct transport_options options = client_transport_options(&config);
     options.url = f->client.server;
-    return ceiling_measure(&f->ceiling, &f->client, &options,
-                           (struct ceiling_jobs){f->name, f->jobs_count});
+    enum err code = ceiling_measure(&f->ceiling, &f->client, &options,
+                                    (struct ceiling_jobs){f->name, f->jobs_count});
+    return code == E_IO
+               ? err_prefix(code, "a lane that came after the others were drained proves the "
+                                  "backlog already: run it again")
+               : code;
 }
 
 static enum err send_backlog(struct feed *f) {
@@ -241,6 +262,9 @@ static enum err feed_fleet(struct feed *f, unsigned *failed) {
     bool backlog = args_switch(f->args, "backlog");
     for (;;) {
         bool idle = false;
+        if (!backlog) {
+            note_begins(f);
+        }
         TRY(keep_sending(&idle, f));
         watch_take(f->watch, LOOK_NS);
         unsigned ended = count_ended(f, failed);
@@ -305,10 +329,10 @@ static void add_transport(struct text *t, const struct feed *f, const struct wat
               needed / 1e9, possible, compute_share / possible);
 }
 
-static enum err print_lane(const struct feed *f, size_t idx, unsigned failed, uint64_t took_ns) {
+static enum err print_lane(const struct feed *f, const struct watch_lane *lane,
+                           const struct stretch *s, unsigned failed, uint64_t took_ns) {
     AUTO(text_free) struct text t = {0};
-    const struct watch_lane *lane = &watch_picture(f->watch)->lanes[idx];
-    const struct mark *begin = &f->begins[idx], *end = &f->ends[idx];
+    const struct mark *begin = &s->begin, *end = &s->end;
     REQUIRE(begin->sample.at_ms > 0 && end->sample.wall_ns > begin->sample.wall_ns, E_RANGE,
             "between two reports of lane %s.%u nothing can be measured: it was started anew, or "
             "more jobs are needed",
@@ -353,7 +377,8 @@ static enum err run_fleet(struct args *args) {
     TRY(watch_open(&f.watch, f.client.transport, &f.client.space));
     transport_nuid(nuid);
     snprintf(f.name, sizeof f.name, "feed-%s", nuid);
-    TRY(note_begin(&f));
+    TRY(mem_new(&f.stretches, WATCH_LANES_MAX, sizeof *f.stretches));
+    TRY(wait_for_reports(&f, 0));
     if (backlog) {
         TRY(send_backlog(&f));
     }
@@ -362,12 +387,12 @@ static enum err run_fleet(struct args *args) {
     uint64_t took_ns = clock_ns() - start_ns;
     TRY(wait_for_reports(&f, clock_unix_ns() / 1000000));
     const struct watch *p = watch_picture(f.watch);
-    REQUIRE(p->lanes_count == f.lanes_count, E_NET, "a lane came meanwhile: run it again");
     for (size_t i = 0; i < p->lanes_count; i++) {
+        struct stretch *s = stretch_of(&f, &p->lanes[i]);
         if (!backlog) {
-            mark_lane(&f.ends[i], &p->lanes[i]);
+            mark_lane(&s->end, &p->lanes[i]);
         }
-        TRY(print_lane(&f, i, failed, took_ns));
+        TRY(print_lane(&f, &p->lanes[i], s, failed, took_ns));
     }
     return OK;
 }

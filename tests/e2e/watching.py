@@ -422,6 +422,26 @@ def claim_feed(fleet):
     assert decode > 8 * SLOW_NS / 2, rows
 
 
+def claim_feed_grows(fleet):
+    files = (f"{fleet.vectors}/bn128/chain200/circuit.zkey", f"{fleet.vectors}/bn128/chain200/witness.wtns")
+    line = [fleet.bellows, "bench", "feed", *files, "--jobs", "64"]
+    before = fleet.run("list").stdout.count("feed-")
+    feed = subprocess.Popen(line, env=fleet.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until(lambda: fleet.run("list").stdout.count("feed-") > before, "a job is sent")
+    late = ["node", "--backend", "cpu", "--name", "a-late-one", "--lanes", "1", "--metrics", ""]
+    node = subprocess.Popen([fleet.bellows, *late], env=fleet.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        said, why = feed.communicate(timeout=60)
+    finally:
+        node.terminate()
+        node.wait(timeout=60)
+    assert feed.returncode == 0, why
+    rows = {(row["node"], row["gpu"]): row for row in map(json.loads, said.splitlines())}
+    assert list(rows) == [("a-late-one", 0), ("dev", 0), ("dev", 1)], said
+    walls = [row["wall_ns"] for row in rows.values()]
+    assert 0 < walls[0] < walls[1] and abs(walls[1] - walls[2]) <= 2e9, walls
+
+
 class Terminal:
     """A program in a tmux of its own."""
 
@@ -548,6 +568,7 @@ CLAIMS = [
     ("lanes of tiny proofs spend less than a hundredth of their processor time on telling; their log is JSON", claim_telling_is_cheap),
     ("user and password in the server's address let in, and are shown nowhere", claim_login),
     ("top draws without colours when asked, and not at all where it cannot", claim_plain),
+    ("bench feed measures a lane that comes meanwhile, from when it came", claim_feed_grows),
 ]
 
 
