@@ -100,6 +100,7 @@ static enum err bench_open(struct bench *b, const struct args *args) {
     TRY(backends_open(&b->backend, &b->choice, &options));
     TRY(strcmp(args_text(args, "synth"), "no") != 0 ? make_key(b, args) : open_files(b, args));
     TRY(witness_fits(&b->witness, key_shape(b->key), key_path(b->key)));
+    TRY(key_prepare(b->key));
     if (args_switch(args, "pin")) {
         TRY(pin_witness(b));
     }

@@ -163,20 +163,29 @@ static void g2_mul(struct g2 *out, const struct g2 *p, const struct scalar *k) {
     g2_out(out, &q);
 }
 
-/* --- Sums of multiples: the bucket method, one window of the scalars after the other. --- */
+/* --- Sums of multiples. Few points: some at once. Many: the bucket method with signed digits, one window of the scalars after the other. --- */
 
-enum { SUM_WINDOW_MAX = 8 };
+enum { SUM_JOINT_MAX = 32, SUM_WIDTH_MIN = 5, SUM_WIDTH_MAX = 10 };
 
-/* Width with the least additions: a window costs one a point and two a bucket. */
-static unsigned sum_window(size_t count) {
-    unsigned best = 1;
-    double least = 0;
-    for (unsigned width = 1; width <= SUM_WINDOW_MAX; width++) {
-        double windows = (double)((FR_BITS + width - 1) / width);
-        double buckets = (double)((1u << width) - 1);
-        double cost =
-            windows * ((double)count * buckets / (buckets + 1) + (width > 1 ? 2 * buckets : 0));
-        if (width == 1 || cost < least) {
+static void sum_joint(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
+                      size_t count) {
+    g1_jac p[g1_JOINT_MAX], part;
+    for (size_t i = 0; i < count; i++) {
+        g1_affine a;
+        memcpy(&a, points + i * sizeof a, sizeof a);
+        g1_jac_from_affine(&p[i], &a);
+    }
+    g1_jac_mul_joint(&part, p, scalars[0].w, COUNT_OF(scalars[0].w), count);
+    g1_jac_add(total, total, &part);
+}
+
+/* Width with the least products: a window costs 11 a point, and two additions of 16 a bucket. */
+static unsigned sum_width(size_t count) {
+    unsigned best = 0;
+    size_t least = SIZE_MAX;
+    for (unsigned width = SUM_WIDTH_MIN; width <= SUM_WIDTH_MAX; width++) {
+        size_t cost = (FR_BITS + width) / width * (11 * count + (size_t)32 * (1u << (width - 1)));
+        if (cost < least) {
             best = width;
             least = cost;
         }
@@ -184,36 +193,97 @@ static unsigned sum_window(size_t count) {
     return best;
 }
 
+/* Σ [d_i]P_i for the digits of one window, d_i = (the window of k_i + shift) - 2^(width - 1). */
+static void sum_window(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
+                       size_t count, const uint64_t shift[5], unsigned at, unsigned width) {
+    g1_jac bucket[(1 << (SUM_WIDTH_MAX - 1)) + 1], running;
+    int half = 1 << (width - 1);
+    for (int v = 0; v <= half; v++) {
+        g1_jac_set_infinity(&bucket[v]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t k[5];
+        unsigned char carry = 0;
+        for (int w = 0; w < 5; w++) {
+            carry = word_adc(carry, w < 4 ? scalars[i].w[w] : 0, shift[w], &k[w]);
+        }
+        int digit = (int)words_cut(k, 5, at, width) - half;
+        g1_affine p;
+        memcpy(&p, points + i * sizeof p, sizeof p);
+        if (digit < 0) {
+            g1_affine_neg(&p, &p);
+            digit = -digit;
+        }
+        if (digit > 0) {
+            g1_jac_add_affine(&bucket[digit], &bucket[digit], &p);
+        }
+    }
+    /* Bucket v counts v times: once in each of the v running sums from the top. */
+    g1_jac_set_infinity(&running);
+    for (int v = half; v > 0; v--) {
+        g1_jac_add(&running, &running, &bucket[v]);
+        g1_jac_add(total, total, &running);
+    }
+}
+
 static void g1_sum(struct g1 *out, const uint8_t *points, const struct scalar *scalars,
                    size_t count) {
-    g1_jac bucket[1 << SUM_WINDOW_MAX], total;
-    unsigned width = sum_window(count);
+    g1_jac total;
     g1_jac_set_infinity(&total);
-    for (unsigned windows = (FR_BITS + width - 1) / width; windows-- > 0;) {
-        for (unsigned i = 0; i < width; i++) {
-            g1_jac_double(&total, &total);
+    if (count <= SUM_JOINT_MAX) {
+        for (size_t i = 0; i < count; i += g1_JOINT_MAX) {
+            sum_joint(&total, points + i * sizeof(g1_affine), scalars + i,
+                      count - i < g1_JOINT_MAX ? count - i : g1_JOINT_MAX);
         }
-        for (unsigned v = 0; v < 1u << width; v++) {
-            g1_jac_set_infinity(&bucket[v]);
+    } else {
+        /* 2^(width - 1) in each window. With it a scalar stays below 2^(width·windows): r is below 0.91 of a power of two,
+         * and the shift's part is 1/2 + 1/62 at most. */
+        unsigned width = sum_width(count), windows = (FR_BITS + width) / width;
+        uint64_t shift[5] = {0};
+        for (unsigned i = 0; i < windows; i++) {
+            unsigned bit = i * width + width - 1;
+            shift[bit / 64] |= UINT64_C(1) << (bit % 64);
         }
-        for (size_t i = 0; i < count; i++) {
-            unsigned digit =
-                words_cut(scalars[i].w, COUNT_OF(scalars[i].w), windows * width, width);
-            if (digit > 0) {
-                g1_affine p;
-                memcpy(&p, points + i * sizeof p, sizeof p);
-                g1_jac_add_affine(&bucket[digit], &bucket[digit], &p);
+        for (unsigned i = windows; i-- > 0;) {
+            for (unsigned k = 0; k < width; k++) {
+                g1_jac_double(&total, &total);
             }
-        }
-        g1_jac
-            running; /* bucket v counts v times: once in each of the v running sums from the top */
-        g1_jac_set_infinity(&running);
-        for (unsigned v = (1u << width) - 1; v > 0; v--) {
-            g1_jac_add(&running, &running, &bucket[v]);
-            g1_jac_add(&total, &total, &running);
+            sum_window(&total, points, scalars, count, shift, i * width, width);
         }
     }
     g1_out(out, &total);
+}
+
+/* --- Points that stay. --- */
+
+static void g1_comb_of(void *out, const struct g1 *p) {
+    g1_affine a;
+    g1_in(&a, p);
+    g1_comb_make(out, &a);
+}
+
+static void g2_comb_of(void *out, const struct g2 *p) {
+    g2_affine a;
+    g2_in(&a, p);
+    g2_comb_make(out, &a);
+}
+
+static void g1_comb_times(struct g1 *out, const void *comb, const struct scalar *k) {
+    g1_jac q;
+    g1_comb_mul(&q, comb, k->w);
+    g1_out(out, &q);
+}
+
+static void g2_comb_times(struct g2 *out, const void *comb, const struct scalar *k) {
+    g2_jac q;
+    g2_comb_mul(&q, comb, k->w);
+    g2_out(out, &q);
+}
+
+static void lines_of(void *out, const struct g2 *q) {
+    g2_affine a;
+    g2_in(&a, q);
+    lines_keep(out, &a);
 }
 
 /* --- Coordinates and roots. --- */
@@ -301,12 +371,44 @@ static bool pairing_is_one(const struct g1 *p, const struct g2 *q, size_t count)
     return fp12_is_one(&f);
 }
 
+static bool pairing_with_kept_is_one(const struct g1 *p, const struct g2 *q,
+                                     const struct pairing_kept *kept) {
+    struct miller m = {.count = 1};
+    fp12 f, factor;
+    g1_in(&m.p[0], p);
+    g2_in(&m.q[0], q);
+    if (g1_affine_is_infinity(&m.p[0]) || g2_affine_is_infinity(&m.q[0])) {
+        m.count = 0;
+    }
+    ASSERT(kept->count <= FIXED_AT_ONCE);
+    for (size_t i = 0; i < kept->count; i++) {
+        g1_in(&m.fixed_p[m.fixed_count], &kept->p[i]);
+        m.lines[m.fixed_count] = kept->lines[i];
+        m.fixed_count += !g1_affine_is_infinity(&m.fixed_p[m.fixed_count]);
+    }
+    miller_loop(&f, &m);
+    memcpy(&factor, kept->factor->w, sizeof factor);
+    fp12_mul(&f, &f, &factor);
+    final_exponentiation(&f, &f);
+    return fp12_is_one(&f);
+}
+
+static void gt_out(struct gt *out, const fp12 *f) {
+    memset(out, 0, sizeof *out);
+    memcpy(out->w, f, sizeof *f);
+}
+
+static void pairing_factor(struct gt *out, const struct g1 *p, const struct g2 *q) {
+    fp12 f;
+    miller_product(&f, p, q, 1);
+    gt_out(out, &f);
+}
+
 static void pairing(struct gt *out, const struct g1 *p, const struct g2 *q) {
     fp12 f;
     miller_product(&f, p, q, 1);
     final_exponentiation(&f, &f);
-    memset(out, 0, sizeof *out);
-    memcpy(out->w, &f, sizeof f);
+    gt_out(out, &f);
 }
 
 #ifdef FIELD_USE_ADX
@@ -341,9 +443,19 @@ const struct curve CURVE_TABLE = {
     .g2_neg = g2_neg,
     .g2_mul = g2_mul,
     .g1_sum = g1_sum,
+    .g1_comb_bytes = sizeof(g1_comb),
+    .g2_comb_bytes = sizeof(g2_comb),
+    .lines_bytes = WALK_MAX * sizeof(struct kept_line),
+    .g1_comb = g1_comb_of,
+    .g2_comb = g2_comb_of,
+    .g1_comb_mul = g1_comb_times,
+    .g2_comb_mul = g2_comb_times,
+    .lines = lines_of,
     .g1_check = g1_check,
     .g2_check = g2_check,
     .pairing_is_one = pairing_is_one,
+    .pairing_with_kept_is_one = pairing_with_kept_is_one,
+    .pairing_factor = pairing_factor,
     .pairing = pairing,
     .fp_from_int = coordinate_from_int,
     .fp_to_int = coordinate_to_int,

@@ -246,48 +246,94 @@ static inline void G(jac_mul_word)(G(jac) * out, const G(jac) * p, uint64_t k) {
     *out = sum;
 }
 
-/* [k]P for k of up to 8 words, a plain integer: signed windows of 5 bits over the odd multiples P, 3P … 15P.
- * A doubling per bit and an addition per 6 bits. */
-static inline void G(jac_mul)(G(jac) * out, const G(jac) * p, const uint64_t *k, size_t words) {
-    enum { MULTIPLES = 8, DIGITS_MAX = 8 * 64 + 1 };
-    int8_t digits[DIGITS_MAX];
-    int count = 0;
-    uint64_t rest[9] = {0};
-    memcpy(rest, k, 8 * words);
-    while (!words_are_zero(rest, words + 1)) {
-        int digit = 0;
-        if (rest[0] & 1) { /* the digit in (-16, 16) that makes the next four zero */
-            digit = (int)(rest[0] & 31);
-            digit -= digit & 16 ? 32 : 0;
-            uint64_t subtract = (uint64_t)(int64_t)digit, sign = digit < 0 ? UINT64_MAX : 0;
-            unsigned char borrow = word_sbb(0, rest[0], subtract, &rest[0]);
-            for (size_t i = 1; i <= words; i++) {
-                borrow = word_sbb(borrow, rest[i], sign, &rest[i]);
-            }
+/* Σ [k_i]P_i for a few points at once, k_i of `words` plain words, one behind the other: signed windows of 5 bits over the odd multiples
+ * P, 3P … 15P. A doubling per bit for all of them, an addition per 6 bits of each. Straus, 1964. */
+enum { G(JOINT_MAX) = 8 };
+static inline void G(jac_mul_joint)(G(jac) * out, const G(jac) * p, const uint64_t *k, size_t words,
+                                    size_t count) {
+    enum { WIDTH = 5, MULTIPLES = 1 << (WIDTH - 2), DIGITS_MAX = 64 * WORDS_NAF_MAX + 1 };
+    int8_t digits[G(JOINT_MAX)][DIGITS_MAX] = {{0}};
+    G(jac) odd[G(JOINT_MAX)][MULTIPLES], twice, sum, minus;
+    int bits = 0;
+    for (size_t i = 0; i < count; i++) {
+        int used = words_naf(digits[i], k + i * words, words, WIDTH);
+        bits = used > bits ? used : bits;
+        odd[i][0] = p[i];
+        G(jac_double)(&twice, &p[i]);
+        for (int m = 1; m < MULTIPLES; m++) {
+            G(jac_add)(&odd[i][m], &odd[i][m - 1], &twice);
         }
-        digits[count++] = (int8_t)digit;
-        for (size_t i = 0; i < words; i++) {
-            rest[i] = (rest[i] >> 1) | (rest[i + 1] << 63);
-        }
-        rest[words] >>= 1;
-    }
-    G(jac) odd[MULTIPLES], twice, sum, minus;
-    odd[0] = *p;
-    G(jac_double)(&twice, p);
-    for (int i = 1; i < MULTIPLES; i++) {
-        G(jac_add)(&odd[i], &odd[i - 1], &twice);
     }
     G(jac_set_infinity)(&sum);
-    while (count-- > 0) {
+    while (bits-- > 0) {
         G(jac_double)(&sum, &sum);
-        if (digits[count] > 0) {
-            G(jac_add)(&sum, &sum, &odd[digits[count] / 2]);
-        } else if (digits[count] < 0) {
-            G(jac_neg)(&minus, &odd[-digits[count] / 2]);
-            G(jac_add)(&sum, &sum, &minus);
+        for (size_t i = 0; i < count; i++) {
+            int digit = digits[i][bits];
+            if (digit > 0) {
+                G(jac_add)(&sum, &sum, &odd[i][digit / 2]);
+            } else if (digit < 0) {
+                G(jac_neg)(&minus, &odd[i][-digit / 2]);
+                G(jac_add)(&sum, &sum, &minus);
+            }
         }
     }
     *out = sum;
+}
+
+/* [k]P for k of up to 8 words, a plain integer. */
+static inline void G(jac_mul)(G(jac) * out, const G(jac) * p, const uint64_t *k, size_t words) {
+    G(jac_mul_joint)(out, p, k, words, 1);
+}
+
+/* --- Multiples of a point that stays: no doublings. --- */
+
+/* v·16^i·P for v from 1 to 8 in each window i of four bits. */
+enum { G(COMB_WINDOWS) = (FR_BITS + 4) / 4, G(COMB_MULTIPLES) = 8 };
+typedef struct {
+    G(affine) multiple[G(COMB_WINDOWS)][G(COMB_MULTIPLES)];
+} G(comb);
+
+/* 16·64 additions or doublings and 64 inversions. */
+static inline void G(comb_make)(G(comb) * out, const G(affine) * p) {
+    G(jac) walk, multiple[G(COMB_MULTIPLES)];
+    G(jac_from_affine)(&walk, p);
+    for (int i = 0; i < G(COMB_WINDOWS); i++) {
+        COORD z[G(COMB_MULTIPLES)], scratch[G(COMB_MULTIPLES)], t;
+        for (int v = 0; v < G(COMB_MULTIPLES); v++) {
+            if (v == 0) {
+                multiple[v] = walk;
+            } else {
+                G(jac_add)(&multiple[v], &multiple[v - 1], &walk);
+            }
+            z[v] = multiple[v].z;
+        }
+        K(inv_batch)
+        (z, scratch, G(COMB_MULTIPLES)); /* an infinity's stays zero, and so do x and y */
+        for (int v = 0; v < G(COMB_MULTIPLES); v++) {
+            K(sqr)(&t, &z[v]);
+            K(mul)(&out->multiple[i][v].x, &multiple[v].x, &t);
+            K(mul)(&t, &t, &z[v]);
+            K(mul)(&out->multiple[i][v].y, &multiple[v].y, &t);
+        }
+        G(jac_double)(&walk, &multiple[G(COMB_MULTIPLES) - 1]);
+    }
+}
+
+/* [k]P, k below r: an addition per window. */
+static inline void G(comb_mul)(G(jac) * out, const G(comb) * comb, const uint64_t *k) {
+    unsigned carry = 0;
+    G(jac_set_infinity)(out);
+    for (int i = 0; i < G(COMB_WINDOWS); i++) {
+        unsigned digit = words_cut(k, 4, 4 * (unsigned)i, 4) + carry;
+        carry = digit > 8;
+        G(affine) p;
+        if (carry && digit < 16) {
+            G(affine_neg)(&p, &comb->multiple[i][15 - digit]);
+            G(jac_add_affine)(out, out, &p);
+        } else if (digit > 0 && digit < 16) {
+            G(jac_add_affine)(out, out, &comb->multiple[i][digit - 1]);
+        }
+    }
 }
 
 #undef G

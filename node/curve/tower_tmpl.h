@@ -288,14 +288,21 @@ static inline void fp12_cyclotomic_sqr(fp12 *out, const fp12 *a) {
     fp2_triple_and_back(&out->c1.c0, &high2, true);
 }
 
-/* a^k for such an a, by the bits of k from the top. */
+/* a^k for such an a: an inverse is a conjugate, so by signed windows of 3 bits over a and a³. */
 static inline void fp12_cyclotomic_pow(fp12 *out, const fp12 *a, const uint64_t *k, size_t words) {
-    fp12 x, base = *a;
+    enum { WIDTH = 3 };
+    int8_t digits[64 * WORDS_NAF_MAX + 1];
+    fp12 x, odd[2] = {*a}, inverse;
+    fp12_cyclotomic_sqr(&x, a);
+    fp12_mul(&odd[1], &x, a);
     fp12_set_one(&x);
-    for (unsigned bit = words_bits(k, words); bit-- > 0;) {
+    for (int bit = words_naf(digits, k, words, WIDTH); bit-- > 0;) {
         fp12_cyclotomic_sqr(&x, &x);
-        if (k[bit / 64] >> (bit % 64) & 1) {
-            fp12_mul(&x, &x, &base);
+        if (digits[bit] > 0) {
+            fp12_mul(&x, &x, &odd[digits[bit] / 2]);
+        } else if (digits[bit] < 0) {
+            fp12_conj(&inverse, &odd[-digits[bit] / 2]);
+            fp12_mul(&x, &x, &inverse);
         }
     }
     *out = x;

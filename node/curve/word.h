@@ -72,6 +72,33 @@ static inline unsigned words_bits(const uint64_t *a, size_t count) {
     return 0;
 }
 
+/* Signed digits of k, lowest first, one a bit: each zero or odd and below 2^(width - 1) in size, and of `width` in a row at most one is not zero.
+ * Returns how many there are, at most 64·words + 1. 2 <= width <= 8, words <= WORDS_NAF_MAX. */
+enum { WORDS_NAF_MAX = 8 };
+static inline int words_naf(int8_t *digits, const uint64_t *k, size_t words, unsigned width) {
+    uint64_t rest[WORDS_NAF_MAX + 1] = {0};
+    int count = 0;
+    memcpy(rest, k, 8 * words);
+    while (!words_are_zero(rest, words + 1)) {
+        int digit = 0;
+        if (rest[0] & 1) { /* the one that makes the next width - 1 zero */
+            digit = (int)(rest[0] & ((1u << width) - 1));
+            digit -= digit >> (width - 1) ? 1 << width : 0;
+            uint64_t subtract = (uint64_t)(int64_t)digit, sign = digit < 0 ? UINT64_MAX : 0;
+            unsigned char borrow = word_sbb(0, rest[0], subtract, &rest[0]);
+            for (size_t i = 1; i <= words; i++) {
+                borrow = word_sbb(borrow, rest[i], sign, &rest[i]);
+            }
+        }
+        digits[count++] = (int8_t)digit;
+        for (size_t i = 0; i < words; i++) {
+            rest[i] = (rest[i] >> 1) | (rest[i + 1] << 63);
+        }
+        rest[words] >>= 1;
+    }
+    return count;
+}
+
 /* `width` bits from bit `at` on; bits past the end are zero. width <= 32. */
 static inline unsigned words_cut(const uint64_t *a, size_t count, unsigned at, unsigned width) {
     size_t word = at / 64;

@@ -527,6 +527,9 @@ enum err keyfiles_get(struct key **out, struct keyfile_times *times, struct keyf
     TRY(opened_find(&key, k, digest));
     if (!key) {
         TRY(get_locked(&key, times, k, bulk, space, digest, cancel));
+        uint64_t start_ns = clock_ns();
+        TRY(key_prepare(key));
+        times->open_ns += clock_ns() - start_ns;
         opened_add(k, digest, key);
     }
     *out = TAKE(key);

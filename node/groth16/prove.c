@@ -91,38 +91,61 @@ static enum err compute_sums(struct sums *out, struct backend_rest **rest, struc
     return witness_intact(w);
 }
 
-static void assemble(struct proof *out, const struct vkey *vk, const struct sums *sums,
+static void times_delta1(struct g1 *out, const struct key *key, const struct scalar *k) {
+    const struct prepared *prepared = key_prepared(key);
+    if (prepared) {
+        key_curve(key)->g1_comb_mul(out, prepared->delta1_comb, k);
+    } else {
+        key_curve(key)->g1_mul(out, &key_vkey(key)->delta1, k);
+    }
+}
+
+static void times_delta2(struct g2 *out, const struct key *key, const struct scalar *k) {
+    const struct prepared *prepared = key_prepared(key);
+    if (prepared) {
+        key_curve(key)->g2_comb_mul(out, prepared->delta2_comb, k);
+    } else {
+        key_curve(key)->g2_mul(out, &key_vkey(key)->delta2, k);
+    }
+}
+
+static void assemble(struct proof *out, const struct key *key, const struct sums *sums,
                      const struct blinding *blinding) {
+    const struct vkey *vk = key_vkey(key);
     const struct curve *c = vk->curve;
     struct g1 t, b1;
     struct g2 t2;
     struct scalar rs;
     out->curve = c;
-    c->g1_mul(&t, &vk->delta1, &blinding->r);
+    times_delta1(&t, key, &blinding->r);
     c->g1_add(&t, &t, &vk->alpha1);
     c->g1_add(&out->a, &t, &sums->a);
 
-    c->g2_mul(&t2, &vk->delta2, &blinding->s);
+    times_delta2(&t2, key, &blinding->s);
     c->g2_add(&t2, &t2, &vk->beta2);
     c->g2_add(&out->b, &t2, &sums->b2);
 
-    c->g1_mul(&t, &vk->delta1, &blinding->s);
+    times_delta1(&t, key, &blinding->s);
     c->g1_add(&t, &t, &vk->beta1);
     c->g1_add(&b1, &t, &sums->b1);
 
+    uint8_t both[2 * G1_BYTES_MAX]; /* s·pi_a + r·b, side by side */
+    struct scalar factors[] = {blinding->s, blinding->r};
+    g1_store(both, c, &out->a);
+    g1_store(both + c->g1_bytes, c, &b1);
+    c->g1_sum(&t, both, factors, COUNT_OF(factors));
     c->g1_add(&out->c, &sums->l, &sums->h);
-    c->g1_mul(&t, &out->a, &blinding->s);
-    c->g1_add(&out->c, &out->c, &t);
-    c->g1_mul(&t, &b1, &blinding->r);
     c->g1_add(&out->c, &out->c, &t);
     c->scalar_mul(&rs, &blinding->r, &blinding->s);
-    c->g1_mul(&t, &vk->delta1, &rs);
+    times_delta1(&t, key, &rs);
     c->g1_neg(&t, &t);
     c->g1_add(&out->c, &out->c, &t);
     mem_wipe(&t, sizeof t);
     mem_wipe(&t2, sizeof t2);
     mem_wipe(&b1, sizeof b1);
     mem_wipe(&rs, sizeof rs);
+    mem_wipe(both, sizeof both);
+    mem_wipe(factors, sizeof factors);
 }
 
 static enum err copy_publics(struct prove_result *out, const struct key *key,
@@ -151,7 +174,7 @@ enum err groth16_assemble(struct prove_result *r, const struct key *key, const s
                           const struct blinding *blinding) {
     uint64_t start_ns = clock_ns();
     finish_rest(&r->sums, r);
-    assemble(&r->proof, key_vkey(key), &r->sums, blinding);
+    assemble(&r->proof, key, &r->sums, blinding);
     TRY(copy_publics(r, key, w));
     r->times.ns[STEP_ASSEMBLE] = clock_ns() - start_ns;
     r->total_ns += r->times.ns[STEP_ASSEMBLE];
@@ -168,7 +191,8 @@ static enum err prove_into(struct prove_result *out, struct backend *b, struct b
 
 enum err groth16_check(struct prove_result *r, const struct key *key) {
     uint64_t start_ns = clock_ns();
-    enum err code = groth16_verify(key_vkey(key), r->publics, r->publics_count, &r->proof);
+    enum err code = groth16_verify_prepared(key_prepared(key), key_vkey(key), r->publics,
+                                            r->publics_count, &r->proof);
     r->times.ns[STEP_VERIFY] = clock_ns() - start_ns;
     r->total_ns += r->times.ns[STEP_VERIFY];
     REQUIRE(code != E_UNSAT, E_SELFCHECK, "the new proof does not verify under its own key");

@@ -47,33 +47,60 @@ static enum err check_inputs(const struct vkey *vk, const struct scalar *publics
 }
 
 /* IC_0 + Σ x_j·IC_{j+1} */
-static void sum_publics(struct g1 *out, const struct vkey *vk, const struct scalar *publics) {
+static void sum_publics(struct g1 *out, const struct prepared *prepared, const struct vkey *vk,
+                        const struct scalar *publics) {
     const struct curve *c = vk->curve;
-    struct g1 constant, sum;
-    g1_load(&constant, c, vk->ic);
-    c->g1_sum(&sum, vk->ic + c->g1_bytes, publics, vk->public_count);
-    c->g1_add(out, &constant, &sum);
+    struct g1 sum;
+    g1_load(out, c, vk->ic);
+    if (!prepared || prepared->ic_combs_count == 0) {
+        c->g1_sum(&sum, vk->ic + c->g1_bytes, publics, vk->public_count);
+        c->g1_add(out, out, &sum);
+        return;
+    }
+    for (size_t j = 0; j < prepared->ic_combs_count; j++) {
+        c->g1_comb_mul(&sum, prepared->ic_combs[j], &publics[j]);
+        c->g1_add(out, out, &sum);
+    }
 }
 
 bool verify_says_no(enum err code) {
     return code == E_UNSAT || code == E_RANGE || code == E_CURVE;
 }
 
-enum err groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
-                        const struct proof *proof) {
+/* e(p[0], B) · e(p[1], gamma) · e(p[2], delta) · e(p[3], beta) = 1? */
+static bool product_is_one(const struct prepared *prepared, const struct vkey *vk,
+                           const struct g1 p[SINGLE_PAIRS], const struct g2 *b) {
+    const struct curve *c = vk->curve;
+    if (prepared) {
+        const void *lines[] = {prepared->gamma_lines, prepared->delta_lines};
+        const struct pairing_kept kept = {
+            .p = p + 1, .lines = lines, .count = COUNT_OF(lines), .factor = &prepared->alpha_beta};
+        return c->pairing_with_kept_is_one(p, b, &kept);
+    }
+    const struct g2 q[SINGLE_PAIRS] = {*b, vk->gamma2, vk->delta2, vk->beta2};
+    return c->pairing_is_one(p, q, SINGLE_PAIRS);
+}
+
+enum err groth16_verify_prepared(const struct prepared *prepared, const struct vkey *vk,
+                                 const struct scalar *publics, size_t publics_count,
+                                 const struct proof *proof) {
     const struct curve *c = vk->curve;
     TRY(check_inputs(vk, publics, publics_count, proof));
     TRY(check_points(c, proof));
     struct g1 p[SINGLE_PAIRS];
-    struct g2 q[SINGLE_PAIRS] = {proof->b, vk->gamma2, vk->delta2, vk->beta2};
     c->g1_neg(&p[0], &proof->a);
-    sum_publics(&p[1], vk, publics);
+    sum_publics(&p[1], prepared, vk, publics);
     p[2] = proof->c;
     p[3] = vk->alpha1;
-    REQUIRE(c->pairing_is_one(p, q, SINGLE_PAIRS), E_UNSAT,
+    REQUIRE(product_is_one(prepared, vk, p, &proof->b), E_UNSAT,
             "the pairing equation does not hold: the proof is not for these public signals and "
             "this key");
     return OK;
+}
+
+enum err groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
+                        const struct proof *proof) {
+    return groth16_verify_prepared(NULL, vk, publics, publics_count, proof);
 }
 
 struct fold { /* of one batch: Σ w_i, Σ w_i·x_ij for each j, Σ w_i·C_i */

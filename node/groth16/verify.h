@@ -11,10 +11,14 @@
  */
 #pragma once
 #include "node/groth16/proof.h"
-#include "node/key/vkey.h"
+#include "node/key/prepared.h"
 
 FALLIBLE groth16_verify(const struct vkey *vk, const struct scalar *publics, size_t publics_count,
                         const struct proof *proof);
+/* The same in two thirds of the time, with what was prepared of this key; NULL: nothing was. */
+FALLIBLE groth16_verify_prepared(const struct prepared *prepared, const struct vkey *vk,
+                                 const struct scalar *publics, size_t publics_count,
+                                 const struct proof *proof);
 
 /* Does this code, from reading a proof or public signals or from verifying them, say no? Else it could not be told. */
 bool verify_says_no(enum err code);

@@ -27,6 +27,7 @@ struct key {
     _Atomic int refs_count;
     struct guarded_map file;         /* owned; without a base: bytes of the caller's */
     struct key_parts parts;          /* owned; spans lent from the file */
+    struct prepared *prepared;       /* owned; NULL: not asked for */
     struct lock lock;                /* guards the two below; a leaf, nothing is called under it */
     bool digest_known;               /* [lock] */
     struct sha256 digest;            /* [lock] */
@@ -92,6 +93,7 @@ static void key_free(struct key **k) {
     }
     remember_late(*k);
     key_parts_done(&(*k)->parts);
+    mem_free((*k)->prepared);
     guarded_close(&(*k)->file);
     lock_done(&(*k)->lock);
     mem_free(*k);
@@ -237,6 +239,14 @@ const struct key_shape *key_shape(const struct key *key) {
 
 const struct vkey *key_vkey(const struct key *key) {
     return &key->parts.vkey;
+}
+
+enum err key_prepare(struct key *key) {
+    return key->prepared ? OK : prepared_new(&key->prepared, &key->parts.vkey);
+}
+
+const struct prepared *key_prepared(const struct key *key) {
+    return key->prepared;
 }
 
 const struct key_parts *key_parts_of(const struct key *key) {

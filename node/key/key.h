@@ -18,6 +18,7 @@
 #include "node/base/hash.h"
 #include "node/base/pool.h"
 #include "node/key/basis.h"
+#include "node/key/prepared.h"
 #include "node/key/vkey.h"
 
 enum key_format { KEY_FORMAT_ZKEY = 1, KEY_FORMAT_BELLMAN = 2, KEY_FORMAT_NATIVE = 3 };
@@ -65,6 +66,9 @@ const char *key_path(const struct key *key);
 const struct curve *key_curve(const struct key *key);
 const struct key_shape *key_shape(const struct key *key);
 const struct vkey *key_vkey(const struct key *key);
+/* For who makes many proofs under the key; before any other thread has it. */
+FALLIBLE key_prepare(struct key *key);
+const struct prepared *key_prepared(const struct key *key); /* NULL: not asked for; lent */
 /* points_count[which] packed points, zkey layout (Montgomery little-endian, any alignment); lent from the key.
  * For bellman keys the file's bytes are big-endian uncompressed: key_points_raw says so with *zkey_layout = false. */
 struct bytes key_points_raw(bool *zkey_layout, const struct key *key, enum key_points which);

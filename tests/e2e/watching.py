@@ -424,18 +424,18 @@ def claim_feed(fleet):
 
 def claim_feed_grows(fleet):
     files = (f"{fleet.vectors}/bn128/chain200/circuit.zkey", f"{fleet.vectors}/bn128/chain200/witness.wtns")
-    line = [fleet.bellows, "bench", "feed", *files, "--jobs", "64"]
-    before = fleet.run("list").stdout.count("feed-")
-    feed = subprocess.Popen(line, env=fleet.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until(lambda: fleet.run("list").stdout.count("feed-") > before, "a job is sent")
     late = ["node", "--backend", "cpu", "--name", "a-late-one", "--lanes", "1", "--metrics", ""]
-    node = subprocess.Popen([fleet.bellows, *late], env=fleet.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    before = fleet.run("list").stdout.count("feed-")
+    started = [subprocess.Popen([fleet.bellows, "bench", "feed", *files, "--jobs", "64"], env=fleet.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)]
     try:
-        said, why = feed.communicate(timeout=60)
+        until(lambda: fleet.run("list").stdout.count("feed-") > before, "a job is sent")
+        started.append(subprocess.Popen([fleet.bellows, *late], env=fleet.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        said, why = started[0].communicate(timeout=60)
     finally:
-        node.terminate()
-        node.wait(timeout=60)
-    assert feed.returncode == 0, why
+        for process in started:
+            process.terminate()
+            process.wait(timeout=60)
+    assert started[0].returncode == 0, why
     rows = {(row["node"], row["gpu"]): row for row in map(json.loads, said.splitlines())}
     assert list(rows) == [("a-late-one", 0), ("dev", 0), ("dev", 1)], said
     walls = [row["wall_ns"] for row in rows.values()]

@@ -173,6 +173,64 @@ static void G(claim_mul)(void) {
     CHECK(G(jac_is_infinity)(&got));
 }
 
+/* Several at once: random ones, the same twice, opposite ones, infinity, long and short factors. */
+static void G(claim_joint)(void) {
+    for (size_t count = 0; count <= G(JOINT_MAX); count++) {
+        G(jac) p[G(JOINT_MAX)], want, got, term;
+        uint64_t k[G(JOINT_MAX)][4];
+        rng_fill(check_rng(), k, sizeof k);
+        G(jac_set_infinity)(&want);
+        for (size_t i = 0; i < count; i++) {
+            G(affine) base = G(on_curve)();
+            p[i] = G(jac_of)(&base);
+            if (i == 2) {
+                p[i] = G(blind)(&p[i - 1]);
+                memcpy(k[i], k[i - 1], sizeof k[i]);
+            } else if (i == 3) {
+                G(jac_neg)(&p[i], &p[i - 1]);
+            } else if (i == 4) {
+                G(jac_set_infinity)(&p[i]);
+            } else if (i > 4) {
+                memset(k[i] + 1, i == 5 ? 0xff : 0, sizeof k[i] - 8);
+                k[i][0] = i == 7 ? 0 : k[i][0];
+            }
+            G(jac_mul)(&term, &p[i], k[i], 4);
+            G(jac_add)(&want, &want, &term);
+        }
+        G(jac_mul_joint)(&got, p, k[0], 4, count);
+        CHECK(G(jac_equal)(&want, &got));
+    }
+}
+
+/* Digits of all kinds, carries through all windows, the ends of the range; and of infinity. */
+static void G(claim_comb)(void) {
+    static G(comb) comb;
+    G(affine) base = G(on_curve)();
+    for (int round = 0; round < 2; round++) {
+        G(jac) p = G(jac_of)(&base), want, got;
+        G(comb_make)(&comb, &base);
+        for (int i = 0; i < 60; i++) {
+            uint64_t k[4] = {0};
+            if (i < 20) {
+                k[0] = (uint64_t)i;
+            } else if (i < 36) { /* each digit everywhere */
+                memset(k, 17 * (i - 20), sizeof k);
+                k[3] >>= i == 20 ? 0 : 4;
+            } else if (i < 40) { /* r - 1 to r - 4 */
+                memcpy(k, fr_modulus.w, sizeof k);
+                k[0] -= (uint64_t)(i - 35);
+            } else {
+                rng_fill(check_rng(), k, sizeof k);
+                k[3] >>= 3; /* below r */
+            }
+            G(jac_mul)(&want, &p, k, 4);
+            G(comb_mul)(&got, &comb, k);
+            CHECK_MSG(G(jac_equal)(&want, &got), "scalar %d", i);
+        }
+        base = G(infinity);
+    }
+}
+
 /* By the definition: [r]P = 0. */
 static bool G(killed_by_r)(const G(jac) * p) {
     G(jac) q;

@@ -1,6 +1,7 @@
 /* Pairings of both curves and both bodies of the multiplication, against values that ffjavascript 0.3.1 and snarkjs
  * wrote (tests/vectors) and the published EIP-197 cases. */
 #include "node/base/json.h"
+#include "node/base/mem.h"
 #include "node/curve/curve_table.h"
 #include "node/curve/encode.h"
 #include "node/curve/json.h"
@@ -169,6 +170,57 @@ static void claim_many(void) {
     for_each_table(check_many);
 }
 
+/* A fresh pair, pairs whose point of G2 stays, and one that stays as a whole: as plain pairs, wherever an infinity is. */
+static void check_kept(const struct curve *c) {
+    enum { KEPT = 4, ALL = 1 + KEPT + 1 };
+    struct g1 p[ALL];
+    struct g2 q[ALL];
+    struct scalar exponent[ALL], sum, zero = {{0}};
+    void *lines[KEPT];
+    for (int i = 0; i < KEPT; i++) {
+        lines[i] = mem_alloc(c->lines_bytes);
+        CHECK(lines[i] != NULL);
+    }
+    for (size_t count = 0; count <= KEPT; count++) {
+        for (int infinite = -1; infinite <= (int)count; infinite++) {
+            sum = zero;
+            for (size_t i = 0; i < ALL; i++) {
+                struct scalar a = (int)i == infinite ? zero : scalar_some(c), b = scalar_some(c);
+                c->g1_mul(&p[i], &c->g1_generator, &a);
+                c->g2_mul(&q[i], &c->g2_generator, &b);
+                c->scalar_mul(&exponent[i], &a, &b);
+            }
+            for (size_t i = 0; i <= count; i++) {
+                c->scalar_add(&sum, &sum, &exponent[i]);
+            }
+            for (size_t i = 0; i < count; i++) {
+                c->lines(lines[i], &q[1 + i]);
+            }
+            c->scalar_sub(&sum, &zero, &sum);
+            struct gt factor;
+            for (int wrong = 0; wrong < 2; wrong++) {
+                struct g1 last;
+                c->g1_mul(&last, &c->g1_generator, &sum);
+                if (wrong) {
+                    c->g1_add(&last, &last, &c->g1_generator);
+                }
+                c->pairing_factor(&factor, &last, &c->g2_generator);
+                const void *lent[KEPT] = {lines[0], lines[1], lines[2], lines[3]};
+                const struct pairing_kept kept = {p + 1, lent, count, &factor};
+                CHECK_MSG(c->pairing_with_kept_is_one(p, q, &kept) == !wrong,
+                          "%s, %zu kept, infinity at %d", c->name, count, infinite);
+            }
+        }
+    }
+    for (int i = 0; i < KEPT; i++) {
+        mem_free(lines[i]);
+    }
+}
+
+static void claim_kept(void) {
+    for_each_table(check_kept);
+}
+
 /* EIP-197 input: pairs of G1 (x, y) and G2 (x.c1, x.c0, y.c1, y.c0), big-endian: bellman's uncompressed layout. */
 static void eip197(const struct curve *c, const char *hex, size_t pairs, bool want) {
     struct g1 p[4];
@@ -224,6 +276,7 @@ int main(int argc, char **argv) {
         {"pairings are bilinear and not constant", claim_bilinear},
         {"a pair with an infinity, and no pairs at all, give one", claim_infinity},
         {"products of more pairs than share a loop", claim_many},
+        {"pairs that stay count as any others", claim_kept},
         {"the pairing cases of EIP-197", claim_eip197},
     };
     return check_main(argc, argv, claims, COUNT_OF(claims));
