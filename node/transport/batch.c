@@ -80,6 +80,16 @@ FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject
     return note_sent(b, b->t->ops->pipe_get(b->pipe, token, stream, 0, subject));
 }
 
+FALLIBLE batch_get_next(struct batch *b, const char *stream, uint64_t sequence,
+                        const char *filter) {
+    uint64_t token;
+    TRY(next_token(&token, b));
+    TRY(check_name(stream, "stream"));
+    TRY(check_subject(filter));
+    ASSERT(sequence > 0);
+    return note_sent(b, b->t->ops->pipe_get(b->pipe, token, stream, sequence, filter));
+}
+
 FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key) {
     struct subject stream, subject;
     TRY(kv_stream(&stream, bucket));
@@ -138,6 +148,12 @@ void batch_wait(struct batch *b, uint64_t wait_ns) {
 const struct batch_answer *batch_answer(const struct batch *b, size_t idx) {
     ASSERT(idx < b->count && b->answered[idx]);
     return &b->answers[idx];
+}
+
+void batch_take_message(struct message *out, struct batch *b, size_t idx) {
+    ASSERT(batch_answer(b, idx)->found);
+    *out = b->answers[idx].message;
+    b->answers[idx].message = (struct message){0};
 }
 
 void batch_clear(struct batch *b) {

@@ -33,6 +33,8 @@ FALLIBLE batch_publish(struct batch *b, const char *subject, struct bytes data,
                        const struct publish_options *options);
 /* The last message on a subject of a stream. */
 FALLIBLE batch_get_last(struct batch *b, const char *stream, const char *subject);
+/* The first message of a stream at or after `sequence`, not 0, that `filter` covers. */
+FALLIBLE batch_get_next(struct batch *b, const char *stream, uint64_t sequence, const char *filter);
 FALLIBLE batch_kv_get(struct batch *b, const char *bucket, const char *key);
 /* As kv_update; last 0: as kv_create on a key that never was. */
 FALLIBLE batch_kv_write(struct batch *b, const char *bucket, const char *key, struct bytes value,
@@ -42,4 +44,6 @@ FALLIBLE batch_kv_put(struct batch *b, const char *bucket, const char *key, stru
 /* Until all are answered, at most wait_ns (0: 5 s) without any answer; those that are not then say E_TIMEOUT. */
 void batch_wait(struct batch *b, uint64_t wait_ns);
 const struct batch_answer *batch_answer(const struct batch *b, size_t idx);
+/* The message of an answer that found one becomes the caller's. */
+void batch_take_message(struct message *out, struct batch *b, size_t idx);
 void batch_clear(struct batch *b); /* gives all messages back; ready for the next */

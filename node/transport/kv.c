@@ -5,7 +5,7 @@
  *
  * Compare-and-set is a publish with the expected last sequence of the subject, so the reason of a refusal is a
  * code and not a text. Walking uses no consumer: "the first message at or after sequence n under this filter" is one request, and
- * with one message per subject following it from 1 on meets every live key once. A watch follows the stream in batches where the
+ * with one message per subject following it from 1 on meets every live key once. A list has many such requests under way. A watch follows the stream in batches where the
  * transport can (follow.c), since one request for each change of each record is what a busy coordinator would mostly do; else it
  * asks likewise, and a plain subscription to the same subjects says when to look again.
  */
@@ -14,6 +14,7 @@
 #include "node/base/clock.h"
 #include "node/base/lock.h"
 #include "node/base/mem.h"
+#include "node/transport/batch.h"
 #include "proto/limits.h"
 
 #include <inttypes.h>
@@ -171,27 +172,135 @@ FALLIBLE kv_delete(bool *won, struct transport *t, const char *bucket, const cha
                      (struct write){.expect = last > 0, .last = last, .delete = true});
 }
 
-/* --- Walking --- */
+/* --- Walking: the sequences ahead are cut into spans, all of which are read side by side, so that many keys take one round trip.
+ *
+ * A key that changes moves behind all others, so no place may be passed that can still be taken: only what lies before a message that is there
+ * already is settled. A span that found nothing behind it is passed as far as its last message, and the walk is over when there is
+ * nothing behind what was handed out. --- */
+
+enum { WALK_SPANS = 32, WALK_KEPT = 16 /* of one span */, WALK_WIDTH_MAX = 1 << 16 };
+
+struct walk_span {
+    uint64_t next, end; /* what lies before next was read */
+    struct message kept[WALK_KEPT];
+    size_t count;
+    bool last; /* when it was asked, nothing was at next or behind it */
+};
+
+struct walk {
+    struct batch *batch; /* owned */
+    struct subject stream, filter;
+    struct walk_span spans[WALK_SPANS]; /* their messages owned */
+    uint64_t next;                      /* all before it was handed out */
+    uint64_t width;  /* sequences of a span: so many that some of them are there */
+    uint64_t behind; /* the first message found behind the last span; 0: none */
+    unsigned rounds;
+    bool over;
+};
+
+static void walk_done(struct walk *w) {
+    for (size_t i = 0; i < WALK_SPANS; i++) {
+        for (size_t k = 0; k < w->spans[i].count; k++) {
+            message_done(&w->spans[i].kept[k]);
+        }
+    }
+    batch_close(&w->batch);
+}
+
+static bool span_is_read(const struct walk_span *s) {
+    return s->next >= s->end || s->count == WALK_KEPT || s->last;
+}
+
+static FALLIBLE span_take(struct walk *w, struct walk_span *s, size_t idx) {
+    const struct batch_answer *a = batch_answer(w->batch, idx);
+    TRY(a->fault.code == OK ? OK : fault_raise(&a->fault));
+    if (!a->found) {
+        s->last = true;
+    } else if (a->message.sequence >= s->end) {
+        s->next = s->end;
+        w->behind = s == &w->spans[WALK_SPANS - 1] ? a->message.sequence : w->behind;
+    } else {
+        s->next = a->message.sequence + 1;
+        batch_take_message(&s->kept[s->count++], w->batch, idx);
+    }
+    return OK;
+}
+
+/* A message more of each span that is not read. *asked: of how many. */
+static FALLIBLE walk_round(size_t *asked, struct walk *w) {
+    struct walk_span *order[WALK_SPANS];
+    *asked = 0;
+    batch_clear(w->batch);
+    for (size_t i = 0; i < WALK_SPANS; i++) {
+        if (!span_is_read(&w->spans[i])) {
+            order[(*asked)++] = &w->spans[i];
+            TRY(batch_get_next(w->batch, w->stream.text, w->spans[i].next, w->filter.text));
+        }
+    }
+    batch_wait(w->batch, 0);
+    for (size_t i = 0; i < *asked; i++) {
+        TRY(span_take(w, order[i], i));
+    }
+    return OK;
+}
+
+static FALLIBLE walk_read(struct walk *w) {
+    size_t asked;
+    w->behind = 0;
+    for (size_t i = 0; i < WALK_SPANS; i++) {
+        w->spans[i].next = w->next + i * w->width;
+        w->spans[i].end = w->spans[i].next + w->width;
+        w->spans[i].last = false;
+    }
+    w->rounds = 0;
+    do {
+        TRY(walk_round(&asked, w));
+        w->rounds++;
+    } while (asked > 0);
+    return OK;
+}
+
+/* What was read, to the first span that was not read to its end; what others behind that one hold is read again. */
+static FALLIBLE walk_hand_out(struct walk *w, const char *bucket, kv_visit *visit, void *ctx) {
+    size_t found = 0;
+    bool cut = false;
+    enum err err = OK;
+    w->over = w->spans[0].last && w->spans[0].count == 0;
+    for (size_t i = 0; i < WALK_SPANS; i++) {
+        struct walk_span *s = &w->spans[i];
+        for (size_t k = 0; k < s->count; k++) {
+            struct kv_entry e;
+            entry_of(&e, &s->kept[k], bucket);
+            if (!cut && err == OK && e.operation == KV_PUT) {
+                err = visit(ctx, &e);
+            }
+            kv_entry_done(&e);
+        }
+        found += s->count;
+        s->count = 0;
+        w->next = cut ? w->next : s->next;
+        cut |= s->next < s->end;
+    }
+    w->next = !cut && w->behind > w->next ? w->behind : w->next;
+    if (w->rounds > WALK_KEPT / 2 && w->width > 1) {
+        w->width /= 2;
+    } else if (found < 2 * WALK_SPANS && w->width < WALK_WIDTH_MAX) {
+        w->width *= 2;
+    }
+    return err;
+}
 
 FALLIBLE kv_list(struct transport *t, const char *bucket, const char *filter, kv_visit *visit,
                  void *ctx) {
-    struct subject stream, subject;
-    TRY(kv_stream(&stream, bucket));
-    TRY(kv_subject(&subject, bucket, filter, true));
-    for (uint64_t next = 1;;) {
-        struct message m = {0};
-        struct kv_entry e;
-        bool found;
-        TRY(stream_get_next(&m, &found, t, stream.text, next, subject.text));
-        if (!found) {
-            return OK;
-        }
-        entry_of(&e, &m, bucket);
-        next = e.revision + 1;
-        enum err err = e.operation == KV_PUT ? visit(ctx, &e) : OK;
-        kv_entry_done(&e);
-        TRY(err);
+    AUTO(walk_done) struct walk w = {.next = 1, .width = 4};
+    TRY(kv_stream(&w.stream, bucket));
+    TRY(kv_subject(&w.filter, bucket, filter, true));
+    TRY(batch_open(&w.batch, t));
+    while (!w.over) {
+        TRY(walk_read(&w));
+        TRY(walk_hand_out(&w, bucket, visit, ctx));
     }
+    return OK;
 }
 
 /* --- Watching --- */

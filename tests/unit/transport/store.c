@@ -316,6 +316,81 @@ static void claim_kv_watch_comes_to_an_end(void) {
     leave(t);
 }
 
+/* Many keys k0, k1, …: how often each was told, and in which order. */
+enum { LISTED_MAX = 1200 };
+struct listed {
+    unsigned told[LISTED_MAX];
+    uint64_t revision;
+    unsigned count;
+};
+
+static enum err note_listed(void *ctx, const struct kv_entry *e) {
+    struct listed *l = ctx;
+    unsigned idx = (unsigned)atoi(strchr(e->key, 'k') + 1);
+    CHECK(idx < LISTED_MAX && e->revision > l->revision);
+    l->revision = e->revision;
+    l->told[idx]++;
+    return ++l->count == 1000000 ? E_CANCELLED : OK;
+}
+
+/* Dense and with wide gaps, deletions, and another tenant's keys between. */
+static void claim_kv_list_many(void) {
+    struct transport *t = enter();
+    struct batch *b = NULL;
+    char key[24];
+    make_bucket(t, 0);
+    CHECK_OK(batch_open(&b, t));
+    for (unsigned i = 0; i < 6 * LISTED_MAX; i++) {
+        bool other = i >= LISTED_MAX && i % 1200 < 900;
+        snprintf(key, sizeof key, "%s.k%u", other ? "other" : "a", i % LISTED_MAX);
+        CHECK_OK(batch_kv_put(b, name, key, text("x")));
+        if (batch_count(b) == BATCH_MAX) {
+            batch_wait(b, 0);
+            batch_clear(b);
+        }
+    }
+    batch_wait(b, 0);
+    batch_close(&b);
+    for (unsigned i = 0; i < LISTED_MAX; i += 100) {
+        snprintf(key, sizeof key, "a.k%u", i);
+        CHECK_OK(kv_delete(NULL, t, name, key, 0));
+    }
+    struct listed l = {.count = 0};
+    CHECK_OK(kv_list(t, name, "a.*", note_listed, &l));
+    for (unsigned i = 0; i < LISTED_MAX; i++) {
+        CHECK_MSG(l.told[i] == (i % 100 != 0), "key %u: %u times", i, l.told[i]);
+    }
+    leave(t);
+}
+
+/* Of 600 keys 40 change all the time, and move behind the others: all are told. */
+static void claim_kv_list_of_what_changes(void) {
+    struct transport *t = enter();
+    struct rewriter r = {.link = world_connect()};
+    pthread_t thread;
+    void *ended;
+    char key[24];
+    uint64_t revision;
+    make_bucket(t, 0);
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(key, sizeof key, "k%u", i);
+        CHECK_OK(kv_put(&revision, t, name, key, text("first")));
+    }
+    CHECK(pthread_create(&thread, NULL, rewrite, &r) == 0);
+    for (unsigned n = 0; n < 20; n++) {
+        struct listed l = {.count = 0};
+        CHECK_OK(kv_list(t, name, ">", note_listed, &l));
+        for (unsigned i = 0; i < 600; i++) {
+            CHECK_MSG(l.told[i] > 0 && (i < 40 || l.told[i] == 1), "list %u: key %u: %u times", n,
+                      i, l.told[i]);
+        }
+    }
+    atomic_store(&r.enough, true);
+    CHECK(pthread_join(thread, &ended) == 0 && ended);
+    leave(r.link);
+    leave(t);
+}
+
 /* --- Objects --- */
 
 static void make_objects(struct transport *t) {
@@ -653,6 +728,8 @@ int main(int argc, char **argv) {
     static const struct check_claim claims[] = {
         {"kv creates once and updates by revision", claim_kv},
         {"kv_list walks live keys under a filter", claim_kv_list},
+        {"kv_list tells each of many keys once, in order", claim_kv_list_many},
+        {"kv_list misses no key that changes meanwhile", claim_kv_list_of_what_changes},
         {"kv_watch sees what is, then every change", claim_kv_watch},
         {"kv entries expire and leases pass on", claim_kv_ttl},
         {"many requests at once, each with its own answer", claim_batch},
