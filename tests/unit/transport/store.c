@@ -326,7 +326,7 @@ struct listed {
 
 static enum err note_listed(void *ctx, const struct kv_entry *e) {
     struct listed *l = ctx;
-    unsigned idx = (unsigned)atoi(strchr(e->key, 'k') + 1);
+    unsigned idx = (unsigned)strtoul(strchr(e->key, 'k') + 1, NULL, 10);
     CHECK(idx < LISTED_MAX && e->revision > l->revision);
     l->revision = e->revision;
     l->told[idx]++;
