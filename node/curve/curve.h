@@ -93,6 +93,11 @@ struct curve {
     void (*g1_comb_mul)(struct g1 *out, const void *comb, const struct scalar *k);
     void (*g2_comb_mul)(struct g2 *out, const void *comb, const struct scalar *k);
     void (*lines)(void *out, const struct g2 *q);
+    /* The same for sums: a table of g1_table_bytes a point, and g1_sum in half the time. */
+    size_t g1_table_bytes;
+    void (*g1_table)(void *out, const uint8_t *points, size_t count);
+    void (*g1_table_sum)(struct g1 *out, const void *table, const struct scalar *scalars,
+                         size_t count);
 
     /* What is wrong with count packed points: OK, or E_RANGE (coordinate >= p), E_CURVE (not on the curve; not in the
      * subgroup of order r when `subgroup`). *bad_idx is the first offender's index. Infinity passes. */

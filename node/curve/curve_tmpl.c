@@ -5,6 +5,7 @@
 #include "node/curve/curve.h"
 #include "node/curve/curve_table.h"
 #include "node/curve/pairing_tmpl.h"
+#include "node/curve/sum_tmpl.h"
 
 _Static_assert(sizeof(g1_affine) <= sizeof(struct g1), "G1 fits");
 _Static_assert(sizeof(g2_affine) <= sizeof(struct g2), "G2 fits");
@@ -163,66 +164,27 @@ static void g2_mul(struct g2 *out, const struct g2 *p, const struct scalar *k) {
     g2_out(out, &q);
 }
 
-/* --- Sums of multiples. Few points: some at once. Many: the bucket method with signed digits, one window of the scalars after the other. --- */
+/* --- Sums of multiples. --- */
 
-enum { SUM_JOINT_MAX = 32, SUM_WIDTH_MIN = 5, SUM_WIDTH_MAX = 10 };
-
-static void sum_joint(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
-                      size_t count) {
-    g1_jac p[g1_JOINT_MAX], part;
-    for (size_t i = 0; i < count; i++) {
-        g1_affine a;
-        memcpy(&a, points + i * sizeof a, sizeof a);
-        g1_jac_from_affine(&p[i], &a);
-    }
-    g1_jac_mul_joint(&part, p, scalars[0].w, COUNT_OF(scalars[0].w), count);
-    g1_jac_add(total, total, &part);
-}
-
-/* Width with the least products: a window costs 11 a point, and two additions of 16 a bucket. */
-static unsigned sum_width(size_t count) {
-    unsigned best = 0;
-    size_t least = SIZE_MAX;
-    for (unsigned width = SUM_WIDTH_MIN; width <= SUM_WIDTH_MAX; width++) {
-        size_t cost = (FR_BITS + width) / width * (11 * count + (size_t)32 * (1u << (width - 1)));
-        if (cost < least) {
-            best = width;
-            least = cost;
+static void sum_windows(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
+                        size_t count) {
+    struct sum_buckets buckets;
+    unsigned width = sum_width(count), windows = (FR_BITS + width) / width;
+    uint64_t shift[5], k[5];
+    sum_shift(shift, width, windows);
+    for (unsigned i = windows; i-- > 0;) {
+        int half = 1 << (width - 1);
+        for (unsigned bit = 0; bit < width; bit++) {
+            g1_jac_double(total, total);
         }
-    }
-    return best;
-}
-
-/* Σ [d_i]P_i for the digits of one window, d_i = (the window of k_i + shift) - 2^(width - 1). */
-static void sum_window(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
-                       size_t count, const uint64_t shift[5], unsigned at, unsigned width) {
-    g1_jac bucket[(1 << (SUM_WIDTH_MAX - 1)) + 1], running;
-    int half = 1 << (width - 1);
-    for (int v = 0; v <= half; v++) {
-        g1_jac_set_infinity(&bucket[v]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint64_t k[5];
-        unsigned char carry = 0;
-        for (int w = 0; w < 5; w++) {
-            carry = word_adc(carry, w < 4 ? scalars[i].w[w] : 0, shift[w], &k[w]);
+        sum_buckets_clear(&buckets, half);
+        for (size_t j = 0; j < count; j++) {
+            g1_affine p;
+            memcpy(&p, points + j * sizeof p, sizeof p);
+            sum_shifted(k, scalars[j].w, shift);
+            sum_buckets_add(&buckets, (int)words_cut(k, 5, i * width, width) - half, &p);
         }
-        int digit = (int)words_cut(k, 5, at, width) - half;
-        g1_affine p;
-        memcpy(&p, points + i * sizeof p, sizeof p);
-        if (digit < 0) {
-            g1_affine_neg(&p, &p);
-            digit = -digit;
-        }
-        if (digit > 0) {
-            g1_jac_add_affine(&bucket[digit], &bucket[digit], &p);
-        }
-    }
-    /* Bucket v counts v times: once in each of the v running sums from the top. */
-    g1_jac_set_infinity(&running);
-    for (int v = half; v > 0; v--) {
-        g1_jac_add(&running, &running, &bucket[v]);
-        g1_jac_add(total, total, &running);
+        sum_buckets_end(total, &buckets);
     }
 }
 
@@ -230,27 +192,45 @@ static void g1_sum(struct g1 *out, const uint8_t *points, const struct scalar *s
                    size_t count) {
     g1_jac total;
     g1_jac_set_infinity(&total);
-    if (count <= SUM_JOINT_MAX) {
-        for (size_t i = 0; i < count; i += g1_JOINT_MAX) {
-            sum_joint(&total, points + i * sizeof(g1_affine), scalars + i,
-                      count - i < g1_JOINT_MAX ? count - i : g1_JOINT_MAX);
-        }
-    } else {
-        /* 2^(width - 1) in each window. With it a scalar stays below 2^(width·windows): r is below 0.91 of a power of two,
-         * and the shift's part is 1/2 + 1/62 at most. */
-        unsigned width = sum_width(count), windows = (FR_BITS + width) / width;
-        uint64_t shift[5] = {0};
-        for (unsigned i = 0; i < windows; i++) {
-            unsigned bit = i * width + width - 1;
-            shift[bit / 64] |= UINT64_C(1) << (bit % 64);
-        }
-        for (unsigned i = windows; i-- > 0;) {
-            for (unsigned k = 0; k < width; k++) {
-                g1_jac_double(&total, &total);
-            }
-            sum_window(&total, points, scalars, count, shift, i * width, width);
+    if (count > SUM_JOINT_MAX) {
+        sum_windows(&total, points, scalars, count);
+    }
+    for (size_t i = 0; i < count && count <= SUM_JOINT_MAX; i += g1_JOINT_MAX) {
+        g1_affine some[g1_JOINT_MAX];
+        size_t some_count = count - i < g1_JOINT_MAX ? count - i : g1_JOINT_MAX;
+        memcpy(some, points + i * sizeof *some, some_count * sizeof *some);
+        sum_joint(&total, some, &scalars[i].w, some_count);
+    }
+    g1_out(out, &total);
+}
+
+static void g1_table(void *out, const uint8_t *points, size_t count) {
+    sum_row *rows = out;
+    for (size_t i = 0; i < count; i++) {
+        g1_affine p;
+        memcpy(&p, points + i * sizeof p, sizeof p);
+        sum_row_make(&rows[i], &p);
+    }
+}
+
+static void g1_table_sum(struct g1 *out, const void *table, const struct scalar *scalars,
+                         size_t count) {
+    const sum_row *rows = table;
+    struct sum_buckets buckets;
+    uint64_t shift[5], k[5];
+    g1_jac total;
+    int half = 1 << (SUM_TABLE_WIDTH - 1);
+    sum_shift(shift, SUM_TABLE_WIDTH, SUM_TABLE_WINDOWS);
+    sum_buckets_clear(&buckets, half);
+    for (size_t j = 0; j < count; j++) {
+        sum_shifted(k, scalars[j].w, shift);
+        for (unsigned i = 0; i < SUM_TABLE_WINDOWS; i++) {
+            int digit = (int)words_cut(k, 5, i * SUM_TABLE_WIDTH, SUM_TABLE_WIDTH) - half;
+            sum_buckets_add(&buckets, digit, &rows[j].multiple[i]);
         }
     }
+    g1_jac_set_infinity(&total);
+    sum_buckets_end(&total, &buckets);
     g1_out(out, &total);
 }
 
@@ -443,6 +423,9 @@ const struct curve CURVE_TABLE = {
     .g2_neg = g2_neg,
     .g2_mul = g2_mul,
     .g1_sum = g1_sum,
+    .g1_table_bytes = sizeof(sum_row),
+    .g1_table = g1_table,
+    .g1_table_sum = g1_table_sum,
     .g1_comb_bytes = sizeof(g1_comb),
     .g2_comb_bytes = sizeof(g2_comb),
     .lines_bytes = WALK_MAX * sizeof(struct kept_line),

@@ -26,7 +26,11 @@
 #include "node/curve/subgroup_tmpl.h"
 #include "node/curve/tower_tmpl.h"
 
-enum { PAIRS_AT_ONCE = 16, PAIRS_TOGETHER = 4, FIXED_AT_ONCE = 4 }; /* so many share inversions */
+enum {
+    PAIRS_AT_ONCE = 16,
+    PAIRS_TOGETHER = 4, /* from so many on inversions are shared */
+    FIXED_AT_ONCE = 4,
+};
 
 /* --- Lines. --- */
 

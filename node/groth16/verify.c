@@ -52,15 +52,19 @@ static void sum_publics(struct g1 *out, const struct prepared *prepared, const s
     const struct curve *c = vk->curve;
     struct g1 sum;
     g1_load(out, c, vk->ic);
-    if (!prepared || prepared->ic_combs_count == 0) {
-        c->g1_sum(&sum, vk->ic + c->g1_bytes, publics, vk->public_count);
-        c->g1_add(out, out, &sum);
+    if (prepared && vk->public_count <= PREPARED_COMBS_MAX) {
+        for (size_t j = 0; j < vk->public_count; j++) {
+            c->g1_comb_mul(&sum, prepared->ic_combs[j], &publics[j]);
+            c->g1_add(out, out, &sum);
+        }
         return;
     }
-    for (size_t j = 0; j < prepared->ic_combs_count; j++) {
-        c->g1_comb_mul(&sum, prepared->ic_combs[j], &publics[j]);
-        c->g1_add(out, out, &sum);
+    if (prepared && prepared->ic_table) {
+        c->g1_table_sum(&sum, prepared->ic_table, publics, vk->public_count);
+    } else {
+        c->g1_sum(&sum, vk->ic + c->g1_bytes, publics, vk->public_count);
     }
+    c->g1_add(out, out, &sum);
 }
 
 bool verify_says_no(enum err code) {

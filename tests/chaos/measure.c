@@ -204,8 +204,8 @@ void claim_failover(void) {
 
 /* --- A dead lane, a dead node --- */
 
-/* The index of one that is placed on node w0; -1: none yet. */
-static int placed_on_w0(struct host *h, const char *prefix) {
+/* The node, 0 or 1, on which one of the jobs is placed; -1: none is yet. */
+static int node_with_job(struct host *h, const char *prefix) {
     for (int i = 0; i < PLACED_JOBS; i++) {
         char job_id[24];
         snprintf(job_id, sizeof job_id, "%s%d", prefix, i);
@@ -214,9 +214,8 @@ static int placed_on_w0(struct host *h, const char *prefix) {
         bool found = false;
         CHECK_OK(record_load(&slot, &found, &at));
         if (found && job_state_is_open(slot.record.state) &&
-            slot.record.parts[0].state != JOB_QUEUED &&
-            !strcmp(slot.record.parts[0].lane.node, "w0")) {
-            return i;
+            slot.record.parts[0].state != JOB_QUEUED) {
+            return strcmp(slot.record.parts[0].lane.node, "w0") ? 1 : 0;
         }
     }
     return -1;
@@ -233,45 +232,48 @@ static uint64_t all_done(struct host *h, const char *prefix, uint64_t start_ns) 
     return clock_ns() - start_ns;
 }
 
-/* Both lanes stand still while the jobs are placed: else the other one may be done with each before the next comes. */
-static uint64_t kill_with_jobs(struct host *h, const char *prefix, bool node_too) {
-    pid_t lane = host_lane_pid(h, 0, 0), other = host_lane_pid(h, 1, 0);
-    CHECK(kill(lane, SIGSTOP) == 0);
-    CHECK(kill(other, SIGSTOP) == 0);
+/* Both lanes stand still while the jobs are placed: else one may be done with each before the next comes. Which of them gets a job is the
+ * coordinator's choice, and that one is killed: *idx says which it was. */
+static uint64_t kill_with_jobs(unsigned *idx, struct host *h, const char *prefix, bool node_too) {
+    pid_t lanes[] = {host_lane_pid(h, 0, 0), host_lane_pid(h, 1, 0)};
+    CHECK(kill(lanes[0], SIGSTOP) == 0);
+    CHECK(kill(lanes[1], SIGSTOP) == 0);
     for (int i = 0; i < PLACED_JOBS; i++) {
         char job_id[24];
         snprintf(job_id, sizeof job_id, "%s%d", prefix, i);
         send(h, job_id, NULL);
     }
-    int placed = -1;
-    for (int n = 0; n < 100 && placed < 0; n++) {
+    int node = -1;
+    for (int n = 0; n < 100 && node < 0; n++) {
         clock_sleep_ns(10 * MS);
-        placed = placed_on_w0(h, prefix);
+        node = node_with_job(h, prefix);
     }
-    kill(other, SIGCONT);
-    CHECK_MSG(placed >= 0, "none of %d jobs was placed on the frozen lane", PLACED_JOBS);
+    CHECK_MSG(node >= 0, "none of %d jobs was placed on a frozen lane", PLACED_JOBS);
+    kill(lanes[1 - node], SIGCONT);
     uint64_t start_ns = clock_ns();
     if (node_too) {
-        child_signal(&h->nodes[0], SIGKILL);
+        child_signal(&h->nodes[node], SIGKILL);
     }
-    kill(lane, SIGKILL);
+    kill(lanes[node], SIGKILL);
     uint64_t ns = all_done(h, prefix, start_ns);
-    child_stop(&h->nodes[0], node_too ? SECOND : 0);
+    child_stop(&h->nodes[node], node_too ? SECOND : 0);
+    *idx = (unsigned)node;
     return ns;
 }
 
 void claim_dead_lane(void) {
     struct host h;
+    unsigned idx;
     host_start(&h);
     host_start_node(&h, 0, 1, NULL);
     host_start_node(&h, 1, 1, NULL);
     host_wait_for_lanes(&h, 2);
     warm_up(&h, 12);
-    uint64_t lane_ns = kill_with_jobs(&h, "lane", false);
-    host_start_node(&h, 0, 1, NULL);
+    uint64_t lane_ns = kill_with_jobs(&idx, &h, "lane", false);
+    host_start_node(&h, idx, 1, NULL);
     host_wait_for_lanes(&h, 2);
     clock_sleep_ns(2 * SECOND);
-    uint64_t node_ns = kill_with_jobs(&h, "node", true);
+    uint64_t node_ns = kill_with_jobs(&idx, &h, "node", true);
     printf(
         "dead     lane killed: its jobs proved elsewhere after %.2f s; node and lane killed: after "
         "%.2f s\n",
