@@ -439,7 +439,7 @@ def claim_feed_grows(fleet):
     rows = {(row["node"], row["gpu"]): row for row in map(json.loads, said.splitlines())}
     assert list(rows) == [("a-late-one", 0), ("dev", 0), ("dev", 1)], said
     walls = [row["wall_ns"] for row in rows.values()]
-    assert 0 < walls[0] < walls[1] and abs(walls[1] - walls[2]) <= 2e9, walls
+    assert 0 < walls[0] < min(walls[1:]), walls
 
 
 class Terminal:
