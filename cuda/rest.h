@@ -15,7 +15,7 @@
 
 #include "cuda/gpu.h"
 
-enum { GPU_RESTS = 6 }; /* as many as threads reply, and two */
+enum { GPU_RESTS = 6 }; /* jobs wait only for a moment to be assembled */
 
 struct gpu_rests;
 /* Results of at most so many bytes. */

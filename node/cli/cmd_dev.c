@@ -255,20 +255,40 @@ static bool is_ready(struct subject_parts *parts, const struct subject_space *sp
            beat->state == BELLOWS__V1__LANE_STATE__LANE_READY;
 }
 
+/* Of the lanes in this set; operators' commands look there for nodes. */
+static bool entries_are_there(struct dev *d, const struct subject_space *space, uint64_t lanes) {
+    struct subject bucket = kv_bucket_name(space, "lanes");
+    for (uint32_t gpu = 0; gpu < 64; gpu++) {
+        AUTO(kv_entry_done) struct kv_entry entry = {0};
+        struct subject key = key_of_lane((struct lane_name){"dev", gpu});
+        bool found = false;
+        if ((lanes >> gpu & 1) &&
+            (kv_get(&entry, &found, d->link, bucket.text, key.text) != OK || !found)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A lane may be ready before the coordinator has made all that others need: the last of it are the intake's consumers. */
-static enum err wait_for_streams(struct dev *d, const struct subject_space *space) {
+static bool streams_are_there(struct dev *d, const struct subject_space *space) {
     struct subject stream = stream_name(space, "JOBS");
     struct subject consumer = consumer_of_priority(JOB_PRIORITY_COUNT - 1);
     struct consumer_info info;
     bool found = false;
-    for (uint64_t start_ns = clock_ns(); !found;) {
+    return consumer_info(&info, &found, d->link, stream.text, consumer.text) == OK && found;
+}
+
+static enum err wait_for_directory(struct dev *d, const struct subject_space *space,
+                                   uint64_t lanes) {
+    for (uint64_t start_ns = clock_ns();
+         !streams_are_there(d, space) || !entries_are_there(d, space, lanes);) {
         TRY(check_children(d));
         REQUIRE(!atomic_load(&stop), E_CANCELLED, "stopped while the fleet was starting");
         REQUIRE(clock_ns() - start_ns < START_NS, E_TIMEOUT,
-                "the fleet's streams are not there after 30 s; see %s/coordinator.log", d->dir);
-        if (consumer_info(&info, &found, d->link, stream.text, consumer.text) != OK || !found) {
-            clock_sleep_ns(LOOK_NS);
-        }
+                "the fleet's streams and lanes are not there after 30 s; see %s/coordinator.log",
+                d->dir);
+        clock_sleep_ns(LOOK_NS);
     }
     return OK;
 }
@@ -298,7 +318,7 @@ static enum err wait_for_lanes(struct dev *d) {
             heard |= UINT64_C(1) << parts.gpu;
         }
     }
-    TRY(wait_for_streams(d, &space));
+    TRY(wait_for_directory(d, &space, heard));
     d->lanes = cpu ? d->lanes : (unsigned)__builtin_popcountll(heard);
     /* So that submitters in other languages find the bucket of who names no tenant. */
     return fleet_ensure_tenant(d->link, &space, TENANT_DEFAULT, NULL);

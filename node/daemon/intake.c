@@ -16,7 +16,7 @@
 #include "node/base/clock.h"
 #include "node/daemon/lane_threads.h"
 
-enum { WORLD_TRIES = 4 };
+enum { WORLD_TRIES = 4, SUSPECTED_DEATHS = 2 /* one may be the machine's */ };
 static const uint64_t PULL_WAIT_NS = UINT64_C(5000000000);
 static const uint64_t PLACE_WAIT_NS = UINT64_C(1000000000);
 static const uint64_t FIRST_PAUSE_NS = UINT64_C(100000000);
@@ -131,10 +131,12 @@ static enum err check_wanted(const struct lane *lane, const struct lane_job *job
 
 /* Is the job still this lane's? One small read saves fetching the body of a job that was cancelled or moved. */
 static enum err check_record(struct lane *lane, struct lane_job *job) {
-    bool ours = false;
+    struct shared_claim claim;
     (void)lane;
-    TRY(shared_is_ours(&ours, &job->queued_unix_ms, job->record, job->index, job->epoch));
-    job->stale = !ours;
+    TRY(shared_look(&claim, job->record, job->index, job->epoch));
+    job->queued_unix_ms = claim.queued_unix_ms;
+    job->suspected = claim.deaths >= SUSPECTED_DEATHS;
+    job->stale = !claim.ours;
     return OK;
 }
 
@@ -216,10 +218,23 @@ static uint64_t work_ahead_ns(const struct lane *lane, const struct lane_job *jo
     return device_left_ns(&lane->proving) + (job->brought ? 0 : lane->ahead_ns);
 }
 
+/* [lock] A job whose workers have died waits until all that have started have begun, and from then on until it has ended nothing else starts: else
+ * others die with it, as often as it does. Who has the place beside the device goes first in any case, as the suspect may need that
+ * place. */
+static bool is_kept_back(const struct lane *lane, const struct lane_job *job) {
+    if (lane->suspect == job) {
+        return lane->ahead_count > 0 && !job->brought;
+    }
+    return lane->suspect && (lane->proving.job == lane->suspect || !job->brought);
+}
+
 /* [lock] */
 static bool take_turn_if_free(struct lane *lane, struct lane_job *job) {
     bool full = !job->brought && lane->ahead_count >= LANE_AHEAD_MAX;
-    if (full || work_ahead_ns(lane, job) > AHEAD_NS) {
+    if (job->suspected && !lane->suspect) {
+        lane->suspect = job;
+    }
+    if (full || is_kept_back(lane, job) || work_ahead_ns(lane, job) > AHEAD_NS) {
         return false;
     }
     lane->ahead_count++;
@@ -273,8 +288,16 @@ static enum err fetch_body(struct lane *lane, struct lane_job *job) {
     return code;
 }
 
+/* A suspect does not take the place beside the device before its turn: those that have started could not get past it. */
 static enum err bring(struct lane *lane, struct lane_job *job) {
-    if (!atomic_load(&job->started) && try_turn_ahead(lane, job)) {
+    bool waits = !atomic_load(&job->started), has_turn = false;
+    if (waits && job->suspected) {
+        TRY(take_turn_ahead(lane, job));
+        has_turn = true;
+    } else if (waits) {
+        has_turn = try_turn_ahead(lane, job);
+    }
+    if (has_turn) {
         TRY(timed(start, lane, job, JOB_STAGE_RECORD, SPAN_RECORD));
     }
     return job->stale ? OK : job_bring(job, lane->backend);

@@ -78,6 +78,7 @@ struct lane_job {
     uint64_t device_ns;        /* that the device spent on it */
     _Atomic bool started;      /* the record says running: giving it back needs the lane's word */
     bool ahead;                /* counted by the lane as started, and not begun by the device */
+    bool suspected;            /* of killing its workers: nothing else starts with it */
     uint64_t expected_ns;      /* of the device's time; 0: not known */
     _Atomic bool handed_back;  /* by a drain: ends as a take-back, not as cancelled */
     bool stale;                /* somebody else's by now: acknowledged and dropped */

@@ -373,8 +373,17 @@ void lane_give_turn_ahead(struct lane *lane, struct lane_job *job) {
     condition_wake_all(&lane->changed);
 }
 
+static void forget_suspect(struct lane *lane, const struct lane_job *job) {
+    LOCK_SCOPE(&lane->lock);
+    if (lane->suspect == job) {
+        lane->suspect = NULL;
+        condition_wake_all(&lane->changed);
+    }
+}
+
 void lane_unload(struct lane *lane, struct lane_job *job) {
     lane_give_turn_ahead(lane, job);
+    forget_suspect(lane, job);
     if (job->brought) {
         lane->backend->ops->unbring(job->loaded.slot, job->brought);
         job->brought = 0;

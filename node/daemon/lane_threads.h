@@ -21,7 +21,7 @@ enum {
     LANE_TOLD_MAX = 1024,
     /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
     LANE_STAGERS_MAX = 8,
-    LANE_REPLIERS_MAX = 8,
+    LANE_REPLIERS_MAX = 16,
     /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and who takes that next; fewer when
      * they are long. */
     LANE_AHEAD_MAX = 3,
@@ -70,6 +70,8 @@ struct lane {
         room_turn;        /* [lock] a stage thread opens a key file; waits for room for a body */
     unsigned ahead_count; /* [lock] */
     uint64_t ahead_ns;    /* [lock] of the device's time, that those will take */
+    const struct lane_job
+        *suspect; /* [lock] it waits for its turn, has it, or is computed; NULL: none */
     struct lane_seat proving, settling;
     char reason[RECORD_DETAIL_BYTES]; /* [lock] why it takes no work */
 

@@ -138,8 +138,8 @@ static bool says_ours(const struct shared_record *r, uint32_t idx, uint64_t epoc
            record->parts[idx].epoch == epoch;
 }
 
-enum err shared_is_ours(bool *ours, uint64_t *queued_unix_ms, struct shared_record *r, uint32_t idx,
-                        uint64_t epoch) {
+enum err shared_look(struct shared_claim *out, struct shared_record *r, uint32_t idx,
+                     uint64_t epoch) {
     struct job_place at = place_of(r);
     bool found = false;
     enum err code = OK;
@@ -147,8 +147,12 @@ enum err shared_is_ours(bool *ours, uint64_t *queued_unix_ms, struct shared_reco
     if (!says_ours(r, idx, epoch)) {
         code = record_load(&r->slot, &found, &at);
     }
-    *ours = code == OK && says_ours(r, idx, epoch);
-    *queued_unix_ms = r->slot.loaded ? r->slot.record.queued_unix_ms : 0;
+    *out =
+        (struct shared_claim){.ours = code == OK && says_ours(r, idx, epoch),
+                              .queued_unix_ms = r->slot.loaded ? r->slot.record.queued_unix_ms : 0};
+    if (out->ours) {
+        out->deaths = record_part_counts(&r->slot.record.parts[idx]).deaths;
+    }
     end(r);
     return code;
 }

@@ -23,10 +23,14 @@ FALLIBLE shared_take(struct shared_record **out, struct shared_records *all, str
                      uint64_t generation);
 void shared_give(struct shared_record **r);
 
-/* Does the partition still belong to whoever got it under this epoch? What is known already is believed when it says yes; else the record is
- * read. The job's time of intake goes with it. */
-FALLIBLE shared_is_ours(bool *ours, uint64_t *queued_unix_ms, struct shared_record *r, uint32_t idx,
-                        uint64_t epoch);
+struct shared_claim {
+    bool ours;               /* the partition still belongs to whoever got it under this epoch */
+    uint64_t queued_unix_ms; /* of the job; 0: not known */
+    uint32_t deaths;         /* of workers that had started this partition */
+};
+/* What is known already is believed when it says yes; else the record is read. */
+FALLIBLE shared_look(struct shared_claim *out, struct shared_record *r, uint32_t idx,
+                     uint64_t epoch);
 /* As record_apply. `change` may be called on another thread, while the caller waits. */
 FALLIBLE shared_apply(enum record_answer *answer, struct shared_record *r, record_change *change,
                       void *ctx);

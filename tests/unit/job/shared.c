@@ -96,9 +96,8 @@ static void *hand_main(void *ctx) {
     struct shared_record *r = NULL;
     ASSERT(shared_take(&r, h->all, NAME, GENERATION) == OK);
     for (uint32_t i = h->idx; i < PARTS; i += THREADS) {
-        bool ours = false;
-        uint64_t queued = 0;
-        ASSERT(shared_is_ours(&ours, &queued, r, i, i + 1) == OK && ours && queued == 7);
+        struct shared_claim claim = {0};
+        ASSERT(shared_look(&claim, r, i, i + 1) == OK && claim.ours && claim.queued_unix_ms == 7);
     }
     pthread_barrier_wait(h->begin);
     clock_sleep_ns(h->waits_ns);
@@ -169,8 +168,7 @@ static void claim_answers(void) {
     struct record_slot slot = {0};
     enum record_answer answer;
     struct move m = {0, 0};
-    bool ours = true;
-    uint64_t queued = 0;
+    struct shared_claim claim;
     scene_open(&s);
     at = (struct job_place){s.link, &s.space, NAME};
     CHECK_OK(shared_take(&r, s.all, NAME, GENERATION));
@@ -178,21 +176,21 @@ static void claim_answers(void) {
     CHECK(r == same);
     CHECK_OK(shared_take(&later, s.all, NAME, GENERATION + 1));
     CHECK_OK(shared_take(&nobody, s.all, (struct job_name){"acme", "nobody"}, GENERATION));
-    CHECK_OK(shared_is_ours(&ours, &queued, later, 0, 1));
-    CHECK(!ours);
+    CHECK_OK(shared_look(&claim, later, 0, 1));
+    CHECK(!claim.ours);
     CHECK_OK(shared_apply(&answer, later, change_start, &m));
     CHECK_EQ(RECORD_STALE, answer);
-    CHECK_OK(shared_is_ours(&ours, &queued, nobody, 0, 1));
-    CHECK(!ours && queued == 0);
+    CHECK_OK(shared_look(&claim, nobody, 0, 1));
+    CHECK(!claim.ours && claim.queued_unix_ms == 0);
     CHECK_OK(shared_apply(&answer, nobody, change_start, &m));
     CHECK_EQ(RECORD_STALE, answer);
 
-    CHECK_OK(shared_is_ours(&ours, &queued, r, 0, 1));
-    CHECK(ours && queued == 7);
-    CHECK_OK(shared_is_ours(&ours, &queued, r, 0, 2)); /* that is partition 1's */
-    CHECK(!ours);
-    CHECK_OK(shared_is_ours(&ours, &queued, r, PARTS, 1));
-    CHECK(!ours);
+    CHECK_OK(shared_look(&claim, r, 0, 1));
+    CHECK(claim.ours && claim.queued_unix_ms == 7 && claim.deaths == 0);
+    CHECK_OK(shared_look(&claim, r, 0, 2)); /* that is partition 1's */
+    CHECK(!claim.ours);
+    CHECK_OK(shared_look(&claim, r, PARTS, 1));
+    CHECK(!claim.ours);
     CHECK_OK(shared_apply(&answer, r, change_start, &m));
     CHECK_EQ(RECORD_MOVED, answer);
     /* Somebody else ends it: what is known here is old, and is not believed when it matters. */
@@ -201,8 +199,8 @@ static void claim_answers(void) {
     m.idx = 1;
     CHECK_OK(shared_apply(&answer, r, change_start, &m));
     CHECK_EQ(RECORD_STALE, answer);
-    CHECK_OK(shared_is_ours(&ours, &queued, r, 2, 3));
-    CHECK(!ours);
+    CHECK_OK(shared_look(&claim, r, 2, 3));
+    CHECK(!claim.ours);
     shared_give(&r);
     shared_give(&same);
     shared_give(&later);
