@@ -22,9 +22,9 @@ enum {
     /* Where staging goes on beside the device: a small job waits for four round trips on its way to it and six behind it. */
     LANE_STAGERS_MAX = 8,
     LANE_REPLIERS_MAX = 16,
-    /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and who takes that next; fewer when
-     * they are long. */
-    LANE_AHEAD_MAX = 3,
+    /* Jobs whose records say "running" and that the device has not begun: one in the place beside it, and others whose records are on their
+     * way, which takes as long as several short proofs where the server is far; fewer when they are long. */
+    LANE_AHEAD_MAX = 6,
     LANE_PULL_AHEAD =
         8, /* assignments asked for at once: else each is a round trip behind the last */
     LANE_THREADS_MAX = 6 + LANE_STAGERS_MAX + LANE_REPLIERS_MAX
