@@ -166,6 +166,21 @@ static void g2_mul(struct g2 *out, const struct g2 *p, const struct scalar *k) {
 
 /* --- Sums of multiples. --- */
 
+static void sum_joint(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
+                      size_t count) {
+    for (size_t i = 0; i < count; i += g1_JOINT_MAX) {
+        g1_jac p[g1_JOINT_MAX], part;
+        size_t some_count = count - i < g1_JOINT_MAX ? count - i : g1_JOINT_MAX;
+        for (size_t k = 0; k < some_count; k++) {
+            g1_affine a;
+            memcpy(&a, points + (i + k) * sizeof a, sizeof a);
+            g1_jac_from_affine(&p[k], &a);
+        }
+        g1_jac_mul_joint(&part, p, scalars[i].w, COUNT_OF(scalars[i].w), some_count);
+        g1_jac_add(total, total, &part);
+    }
+}
+
 static void sum_windows(g1_jac *total, const uint8_t *points, const struct scalar *scalars,
                         size_t count) {
     struct sum_buckets buckets;
@@ -192,14 +207,10 @@ static void g1_sum(struct g1 *out, const uint8_t *points, const struct scalar *s
                    size_t count) {
     g1_jac total;
     g1_jac_set_infinity(&total);
-    if (count > SUM_JOINT_MAX) {
+    if (count <= SUM_JOINT_MAX) {
+        sum_joint(&total, points, scalars, count);
+    } else {
         sum_windows(&total, points, scalars, count);
-    }
-    for (size_t i = 0; i < count && count <= SUM_JOINT_MAX; i += g1_JOINT_MAX) {
-        g1_affine some[g1_JOINT_MAX];
-        size_t some_count = count - i < g1_JOINT_MAX ? count - i : g1_JOINT_MAX;
-        memcpy(some, points + i * sizeof *some, some_count * sizeof *some);
-        sum_joint(&total, some, &scalars[i].w, some_count);
     }
     g1_out(out, &total);
 }

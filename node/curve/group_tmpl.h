@@ -91,6 +91,22 @@ static inline void G(jac_to_affine)(G(affine) * out, const G(jac) * p) {
     K(mul)(&out->y, &p->y, &t);
 }
 
+/* The same for count points, at most JAC_BATCH_MAX: one inversion for all of them. */
+enum { G(JAC_BATCH_MAX) = 32 };
+static inline void G(jac_to_affine_batch)(G(affine) * out, const G(jac) * p, size_t count) {
+    COORD inverse[G(JAC_BATCH_MAX)], scratch[G(JAC_BATCH_MAX)], t;
+    for (size_t i = 0; i < count; i++) {
+        inverse[i] = p[i].z;
+    }
+    K(inv_batch)(inverse, scratch, count); /* an infinity's stays zero, and so do x and y */
+    for (size_t i = 0; i < count; i++) {
+        K(sqr)(&t, &inverse[i]);
+        K(mul)(&out[i].x, &p[i].x, &t);
+        K(mul)(&t, &t, &inverse[i]);
+        K(mul)(&out[i].y, &p[i].y, &t);
+    }
+}
+
 static inline void G(jac_neg)(G(jac) * out, const G(jac) * p) {
     *out = (G(jac)){p->x, p->y, p->z};
     K(neg)(&out->y, &p->y);
@@ -298,23 +314,11 @@ static inline void G(comb_make)(G(comb) * out, const G(affine) * p) {
     G(jac) walk, multiple[G(COMB_MULTIPLES)];
     G(jac_from_affine)(&walk, p);
     for (int i = 0; i < G(COMB_WINDOWS); i++) {
-        COORD z[G(COMB_MULTIPLES)], scratch[G(COMB_MULTIPLES)], t;
-        for (int v = 0; v < G(COMB_MULTIPLES); v++) {
-            if (v == 0) {
-                multiple[v] = walk;
-            } else {
-                G(jac_add)(&multiple[v], &multiple[v - 1], &walk);
-            }
-            z[v] = multiple[v].z;
+        multiple[0] = walk;
+        for (int v = 1; v < G(COMB_MULTIPLES); v++) {
+            G(jac_add)(&multiple[v], &multiple[v - 1], &walk);
         }
-        K(inv_batch)
-        (z, scratch, G(COMB_MULTIPLES)); /* an infinity's stays zero, and so do x and y */
-        for (int v = 0; v < G(COMB_MULTIPLES); v++) {
-            K(sqr)(&t, &z[v]);
-            K(mul)(&out->multiple[i][v].x, &multiple[v].x, &t);
-            K(mul)(&t, &t, &z[v]);
-            K(mul)(&out->multiple[i][v].y, &multiple[v].y, &t);
-        }
+        G(jac_to_affine_batch)(out->multiple[i], multiple, G(COMB_MULTIPLES));
         G(jac_double)(&walk, &multiple[G(COMB_MULTIPLES) - 1]);
     }
 }

@@ -187,16 +187,6 @@ static inline void sum_shifted(uint64_t out[5], const uint64_t k[4], const uint6
 
 /* --- Points that do not stay. --- */
 
-static inline void sum_joint(g1_jac *total, const g1_affine *points, const uint64_t (*k)[4],
-                             size_t count) {
-    g1_jac p[g1_JOINT_MAX], part;
-    for (size_t i = 0; i < count; i++) {
-        g1_jac_from_affine(&p[i], &points[i]);
-    }
-    g1_jac_mul_joint(&part, p, k[0], 4, count);
-    g1_jac_add(total, total, &part);
-}
-
 /* Width with the least products: a window costs 6 a point and 6 + 11 + 16 a bucket. */
 static inline unsigned sum_width(size_t count) {
     unsigned best = 0;
@@ -220,7 +210,6 @@ typedef struct {
 
 static inline void sum_row_make(sum_row *out, const g1_affine *p) {
     g1_jac walk[SUM_TABLE_WINDOWS];
-    fp z[SUM_TABLE_WINDOWS], scratch[SUM_TABLE_WINDOWS], t;
     g1_jac_from_affine(&walk[0], p);
     for (int i = 1; i < SUM_TABLE_WINDOWS; i++) {
         walk[i] = walk[i - 1];
@@ -228,14 +217,6 @@ static inline void sum_row_make(sum_row *out, const g1_affine *p) {
             g1_jac_double(&walk[i], &walk[i]);
         }
     }
-    for (int i = 0; i < SUM_TABLE_WINDOWS; i++) {
-        z[i] = walk[i].z;
-    }
-    fp_inv_batch(z, scratch, SUM_TABLE_WINDOWS); /* an infinity's stays zero, and so do x and y */
-    for (int i = 0; i < SUM_TABLE_WINDOWS; i++) {
-        fp_sqr(&t, &z[i]);
-        fp_mul(&out->multiple[i].x, &walk[i].x, &t);
-        fp_mul(&t, &t, &z[i]);
-        fp_mul(&out->multiple[i].y, &walk[i].y, &t);
-    }
+    _Static_assert((int)SUM_TABLE_WINDOWS <= (int)g1_JAC_BATCH_MAX, "one batch");
+    g1_jac_to_affine_batch(out->multiple, walk, SUM_TABLE_WINDOWS);
 }
