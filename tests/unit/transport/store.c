@@ -259,6 +259,7 @@ static void claim_kv_watch_keeps_up(void) {
 struct rewriter {
     struct transport *link;
     _Atomic bool enough;
+    pthread_t thread;
 };
 
 static void *rewrite(void *ctx) {
@@ -281,20 +282,31 @@ static void *rewrite(void *ctx) {
     return ctx;
 }
 
-/* What existed has been read at some time, whatever the server says of how much is left. */
-static void claim_kv_watch_comes_to_an_end(void) {
-    struct transport *t = enter();
-    struct rewriter r = {.link = world_connect()};
-    pthread_t thread;
-    void *ended;
-    char key[24];
-    uint64_t revision;
+/* A bucket with so many keys k0, k1, …, of which the first 40 are written anew all the time. */
+static void rewriting_begin(struct rewriter *r, struct transport *t, unsigned keys_count) {
     make_bucket(t, 0);
-    for (unsigned i = 0; i < 40; i++) {
+    for (unsigned i = 0; i < keys_count; i++) {
+        char key[24];
+        uint64_t revision;
         snprintf(key, sizeof key, "k%u", i);
         CHECK_OK(kv_put(&revision, t, name, key, text("first")));
     }
-    CHECK(pthread_create(&thread, NULL, rewrite, &r) == 0);
+    r->link = world_connect();
+    CHECK(pthread_create(&r->thread, NULL, rewrite, r) == 0);
+}
+
+static void rewriting_end(struct rewriter *r) {
+    void *ended;
+    atomic_store(&r->enough, true);
+    CHECK(pthread_join(r->thread, &ended) == 0 && ended);
+    leave(r->link);
+}
+
+/* What existed has been read at some time, whatever the server says of how much is left. */
+static void claim_kv_watch_comes_to_an_end(void) {
+    struct transport *t = enter();
+    struct rewriter r = {.link = NULL};
+    rewriting_begin(&r, t, 40);
     for (unsigned n = 0; n < 60; n++) {
         struct kv_watch *w = NULL;
         uint64_t start_ns = clock_ns();
@@ -310,9 +322,7 @@ static void claim_kv_watch_comes_to_an_end(void) {
         }
         kv_watch_close(&w);
     }
-    atomic_store(&r.enough, true);
-    CHECK(pthread_join(thread, &ended) == 0 && ended);
-    leave(r.link);
+    rewriting_end(&r);
     leave(t);
 }
 
@@ -366,17 +376,8 @@ static void claim_kv_list_many(void) {
 /* Of 600 keys 40 change all the time, and move behind the others: all are told. */
 static void claim_kv_list_of_what_changes(void) {
     struct transport *t = enter();
-    struct rewriter r = {.link = world_connect()};
-    pthread_t thread;
-    void *ended;
-    char key[24];
-    uint64_t revision;
-    make_bucket(t, 0);
-    for (unsigned i = 0; i < 600; i++) {
-        snprintf(key, sizeof key, "k%u", i);
-        CHECK_OK(kv_put(&revision, t, name, key, text("first")));
-    }
-    CHECK(pthread_create(&thread, NULL, rewrite, &r) == 0);
+    struct rewriter r = {.link = NULL};
+    rewriting_begin(&r, t, 600);
     for (unsigned n = 0; n < 20; n++) {
         struct listed l = {.count = 0};
         CHECK_OK(kv_list(t, name, ">", note_listed, &l));
@@ -385,9 +386,7 @@ static void claim_kv_list_of_what_changes(void) {
                       i, l.told[i]);
         }
     }
-    atomic_store(&r.enough, true);
-    CHECK(pthread_join(thread, &ended) == 0 && ended);
-    leave(r.link);
+    rewriting_end(&r);
     leave(t);
 }
 
