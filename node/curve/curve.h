@@ -81,7 +81,7 @@ struct curve {
     void (*g2_neg)(struct g2 *out, const struct g2 *a);
     void (*g2_mul)(struct g2 *out, const struct g2 *p, const struct scalar *k);
     /* Σ scalars[i]·points[i]; `points` are count packed points of g1_bytes, any alignment. For public inputs:
-     * one thread, no allocation; few points cost a third of g1_mul each, hundreds an eighth of it. */
+     * one thread, no allocation; few points cost a third of g1_mul each, hundreds a sixth. */
     void (*g1_sum)(struct g1 *out, const uint8_t *points, const struct scalar *scalars,
                    size_t count);
 

@@ -3,9 +3,9 @@
  * Miller loop   All pairs walk together: one squaring of f a step for all of them. A line is scaled to have a one in it, so that the sparse
  *               product with it takes 30 fp products, after 4 to put P into it.
  *               Points of G2 that stay: their lines are kept, nothing else is left to do.
- *               Few others: they walk in homogeneous coordinates (X, Y, Z), x = X/Z; a doubling and its line cost 27, but the line
+ *               Few others: they walk in homogeneous coordinates (X, Y, Z), x = X/Z; a doubling and its line cost 24, but the line
  *               has no one in it, and costs 4 and 39.
- *               More of them: their points stay affine, as the slopes of all pairs share one inversion (80); 24 each.
+ *               More of them: their points stay affine, as the slopes of all pairs share one inversion (80); 22 each.
  * Lines         A point of the twist untwists to (x w², y w³) on a D twist and to (x/w², y/w³) on an M twist. With the
  *               slope s and T = (xT, yT) on the twist, the line through T at P = (xP, yP) is
  *                   D:  yP - s xP w + (s xT - yT) w³

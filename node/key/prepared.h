@@ -1,5 +1,5 @@
 /* What the points of a verifying key that stay bring along, so that proofs under it are assembled in less than half of the time and checked in
- * two thirds of it: multiples of delta and of the first IC, the lines of gamma and delta, and the pairing of alpha with beta.
+ * two thirds of it: multiples of delta and of IC, the lines of gamma and delta, and the pairing of alpha with beta.
  *
  * Owner    the caller, to mem_free; the key may go before it.
  * Threads  const once made.

@@ -5,9 +5,9 @@
  *
  * Compare-and-set is a publish with the expected last sequence of the subject, so the reason of a refusal is a
  * code and not a text. Walking uses no consumer: "the first message at or after sequence n under this filter" is one request, and
- * with one message per subject following it from 1 on meets every live key once. A list has many such requests under way. A watch follows the stream in batches where the
- * transport can (follow.c), since one request for each change of each record is what a busy coordinator would mostly do; else it
- * asks likewise, and a plain subscription to the same subjects says when to look again.
+ * with one message per subject following it from 1 on meets every live key once. A list has many such requests under way. A watch
+ * follows the stream in batches where the transport can (follow.c), since one request for each change of each record is what a busy
+ * coordinator would mostly do; else it asks likewise, and a plain subscription to the same subjects says when to look again.
  */
 #include "node/transport/ops.h"
 
